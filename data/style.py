@@ -21,6 +21,7 @@ from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
 from data.forms import Form, form_of
 from data.keys import PROFILES, Key
+from data.rhythms import Rhythm, rhythms_of
 from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
 from data.voice_leading import parallels
@@ -45,6 +46,7 @@ class Style:
     Attributes:
         voices: how many instruments half of the pieces have, or more.
         ensembles: the sets of programs that play pieces, the most frequent first.
+        rhythms: the sets of steps of a beat on which their notes begin, likewise.
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch of each program but drums, as a rule.
         polyphony: how many pitches sound at once, on average; None where there are drums alone.
@@ -67,6 +69,7 @@ class Style:
 
     voices: Count = 0
     ensembles: tuple[Ensemble, ...] = ()
+    rhythms: tuple[Rhythm, ...] = ()
     pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
     ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
     polyphony: Measure | None = None
@@ -106,6 +109,7 @@ class Style:
         return cls(
             voices=voices,
             ensembles=ensembles_of(pieces),
+            rhythms=rhythms_of(pieces),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
             polyphony=float(at_once.mean()) if len(at_once) else None,
@@ -199,6 +203,20 @@ class Style:
         pieces = np.array([each.pieces for each in ensembles])
         drawn = rng.choice(len(ensembles), count, p=pieces / pieces.sum())
         return [ensembles[number].programs for number in drawn.tolist()]
+
+    def draw_rhythms(
+        self, count: int, rng: np.random.Generator, steps_per_beat: int
+    ) -> NDArray[np.bool_]:
+        """Draw on which steps of a beat notes may begin in pieces, (count, steps a beat).
+
+        None are known: on all of them.
+        """
+        if not self.rhythms:
+            return np.ones((count, steps_per_beat), dtype=bool)
+        pieces = np.array([each.pieces for each in self.rhythms])
+        drawn = rng.choice(len(pieces), count, p=pieces / pieces.sum()).tolist()
+        steps = [self.rhythms[number].steps for number in drawn]
+        return np.array([np.isin(np.arange(steps_per_beat), each) for each in steps])
 
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None

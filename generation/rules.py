@@ -56,6 +56,9 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
     before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
     for token in range(len(mask)):
         before[token] = mask[token]
+    if not is_in_note:
+        keep_rhythm(first, one.steps, mask)
+        keep_or_yield(mask, before, due, mask)
     if asked.is_regular and is_between:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
         keep_or_yield(mask, before, due, mask)
@@ -96,6 +99,13 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
             keep_or_yield(mask, before, due, mask)
 
 
+@compiled_inside
+def keep_rhythm(first: Ints, steps: NDArray[np.bool_], mask: Mask) -> None:
+    """Forbid positions on steps of a beat on which no notes begin in the piece."""
+    for token in range(first[Kind.POSITION], first[Kind.NOTE]):
+        mask[token] &= steps[(token - first[Kind.POSITION]) % len(steps)]
+
+
 @compiled
 def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     """Set in masks (B, V) which ids may come next, by all the rules in their order.
@@ -112,7 +122,8 @@ def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
     for row in range(len(masks)):
         here, mask, free_at, ends = rows.at[row], masks[row], rows.free_at[row], rows.note_ends[row]
         sounding = rows.sounding[row]
-        one = One(here, rows.latest[row], free_at, ends, rows.new_ends[row], sounding, reach)
+        new, steps = rows.new_ends[row], rows.steps[row]
+        one = One(here, rows.latest[row], free_at, ends, new, sounding, steps, reach)
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars

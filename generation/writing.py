@@ -207,7 +207,9 @@ class Writing:
             is_from_nothing = not self._grammar.given.bars
             keys = self._style.draw_keys(count, rng) if is_from_nothing else []
             ensembles = self._ensembles(count, rng) if is_from_nothing else []
-            state = self._grammar.begin(count, finals, keys, ensembles)
+            beat = self._model.vocabulary.grid.steps_per_beat
+            steps = self._style.draw_rhythms(count, rng, beat) if is_from_nothing else None
+            state = self._grammar.begin(count, finals, keys, ensembles, steps)
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
@@ -222,7 +224,7 @@ class Writing:
             self._rows, self.pieces = None, self.pieces + [rows.pieces[row] for row in chosen]
             for number, row in enumerate(chosen, start=first):
                 if row in forms:
-                    yield from self._write_anew(number, forms[row])
+                    yield from self._write_anew(number, forms[row], state.rows.steps[[row]])
 
     def _chosen(self, pieces: list[Piece]) -> list[int]:
         """Return which piece is kept of each so many candidates."""
@@ -259,7 +261,7 @@ class Writing:
             if form and form.repeats:
                 forms[row] = form
 
-    def _write_anew(self, number: int, form: Form) -> Iterator[Notes]:
+    def _write_anew(self, number: int, form: Form, steps: NDArray[np.bool_]) -> Iterator[Notes]:
         """Write a piece anew from its first repeat on: in each stands what stood before."""
         piece, rows, rng = self.pieces[number], None, self._rng(number)
         score = piece.score
@@ -275,7 +277,7 @@ class Writing:
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
                 model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
-                state = grammar.begin(1, form.final_position)
+                state = grammar.begin(1, form.final_position, steps=steps)
                 rows = _Rows(model, grammar, state, self._sampling, rng)
         if rows:
             yield from rows.until(NEVER)

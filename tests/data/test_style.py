@@ -14,6 +14,7 @@ from data.ensembles import Ensemble
 from data.forms import Form
 from data.keys import Key
 from data.repeats import Repeat
+from data.rhythms import Rhythm
 from data.score import DRUMS
 from data.style import VERSION, Style
 from tests.data.test_repeats import OTHER, TUNE, quarters
@@ -44,6 +45,24 @@ def test_what_decides_how_new_music_is_where_nobody_says():
     assert not any((unknown.is_strict, unknown.hardly_rests, unknown.has_regular_bars))
     assert not unknown.is_exceeded_by(tune)
     assert of_tune.is_exceeded_by(piece(line([60] * 32)))  # all its bars are one
+
+
+def test_a_piece_uses_the_steps_of_a_beat_on_which_more_than_a_note_in_a_hundred_begins():
+    eighths = [(step, 6, 60, 80, 0) for step in range(0, 150 * 6, 6)]
+    triplets = [(step, 4, 60, 80, 0) for step in range(0, 400, 4)]
+    in_six = [(6, 6, 60, 80, 0), (18, 6, 62, 80, 0), (36 + 6, 6, 60, 80, 0)]  # from the bar line
+    bars = [(4, 4, 48)] * 19
+    of_six = piece(in_six, bars=[(6, 8, 36)] * 2)
+    style = Style.of([piece(eighths, bars), piece([*eighths, (7, 3, 61, 80, 0)], bars), EMPTY])
+    assert style.rhythms == (Rhythm(2, (0, 6)),)
+    assert Style.of([piece(triplets, bars), of_six]).rhythms == (
+        Rhythm(1, (0, 4, 8)),
+        Rhythm(1, (6,)),
+    )
+    rng = np.random.default_rng(0)
+    drawn = style.draw_rhythms(3, rng, 12)
+    assert [np.flatnonzero(row).tolist() for row in drawn] == [[0, 6]] * 3
+    assert Style().draw_rhythms(2, rng, 12).all()
 
 
 def test_of_one_voice_only_long_passages_come_again():

@@ -14,6 +14,7 @@ from data.extremes import Usual, note_density
 from data.forms import Form
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.repeats import Repeat
+from data.rhythms import Rhythm
 from data.score import BAR, DRUMS, NOTE, UNNAMED
 from data.statistics import NAMES
 from data.style import Style
@@ -569,6 +570,19 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
     shorter = replace(request, length=Length(bars=7))
     same = zip(compose(model, shorter), compose(styled, shorter), strict=True)
     assert all(np.array_equal(old.ids, new.ids) for old, new in same)
+
+
+@pytest.mark.parametrize(
+    ("steps", "chords"),
+    [((0, 6), None), ((3,), None), ((1, 4, 7), None), ((0, 6), "C | F G"), ((3,), "C | F G")],
+)
+def test_notes_begin_on_the_steps_of_a_beat_that_are_drawn(model, steps, chords):
+    styled = replace(model, style=Style(rhythms=(Rhythm(3, steps),)))
+    request = Request(None, Length(bars=4), Constraints(chords=chords), samples=3)
+    for piece in compose(styled, request):
+        is_drawn = np.isin(piece.score.bar_positions[1] % 12, steps)
+        assert is_drawn.all() or chords  # which have the last word
+        assert len(piece.score.bars) == 4
 
 
 def test_what_loops_beyond_all_training_pieces_is_written_anew():
