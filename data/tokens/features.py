@@ -465,7 +465,8 @@ def read(
     """
     B, T = ids.shape
     capacity, size = heard.number.shape[1], layout.size
-    scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
+    notes = capacity + context.given.note.shape[1]  # given ones are told as if they sounded, too
+    scratch = 16 * notes + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
     bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
     told_at = np.full(size, -1)  # the latest cell beside which each feature was told
     numbers = np.empty(64 * ids.size + size, np.int32)  # of all cells, one after the other
