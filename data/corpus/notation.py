@@ -25,7 +25,7 @@ def notation_as_midi(
     """Write the notation among some files as MIDI, by the names of its pieces.
 
     A file of ABC may hold many tunes, which are as many pieces: the third of reels.abc is called
-    reels#3.abc.
+    reels.abc/3.abc, as no file can be.
 
     Returns:
         The names of all pieces, MIDI files among them, in order; and the name and the reason of
@@ -55,8 +55,7 @@ def _tunes(folder: Path, name: str) -> list[Tune]:
             count = len(tunes_of(kind_of(content_of(folder / name))[1]))
     if count <= 1:
         return [(name, name, 0)]
-    stem, ending = name[: -len(".abc")], name[-len(".abc") :]
-    return [(f"{stem}#{number + 1}{ending}", name, number) for number in range(count)]
+    return [(f"{name}/{number + 1}.abc", name, number) for number in range(count)]
 
 
 def _convert(tunes: Sequence[Tune], folder: Path, into: Path) -> list[str]:
