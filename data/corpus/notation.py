@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from common.worker_pool import Failed, guarded_batches
+from common.worker_pool import Failed, guarded
 from data.corpus.find_files import is_midi
 from data.corpus.reader import reason_of
 from data.files.notation import midi_or_reason
@@ -35,12 +35,9 @@ def notation_as_midi(
     notation = [tune for name in files if not is_midi(name) for tune in _tunes(folder, name)]
     convert = partial(_convert, folder=folder, into=into)
     with tqdm(total=len(notation), desc="converting", disable=None if progress else True) as bar:
-        for ((name, _, _),), reasons in guarded_batches(
-            convert, notation, workers, LIMIT_SECONDS, most_items=1
-        ):
+        for (name, _, _), found in guarded(convert, notation, workers, LIMIT_SECONDS):
             bar.update()
-            (reason,) = [reasons.reason] if isinstance(reasons, Failed) else reasons
-            if reason:
+            if reason := found.reason if isinstance(found, Failed) else found:
                 left_out.append((name, reason))
             else:
                 names.append(name)
@@ -58,17 +55,16 @@ def _tunes(folder: Path, name: str) -> list[Tune]:
     return [(f"{name}/{number + 1}.abc", name, number) for number in range(count)]
 
 
-def _convert(tunes: Sequence[Tune], folder: Path, into: Path) -> list[str]:
-    """Write pieces as MIDI files, and return for each why it cannot be, or nothing."""
-    reasons = []
-    for piece, name, number in tunes:
-        try:
-            kind, text = kind_of(content_of(folder / name))
-            found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
-        except (MidiError, NotationError, OSError) as error:
-            found = reason_of(error, folder / name)
-        if isinstance(found, bytes):
-            (into / piece).parent.mkdir(parents=True, exist_ok=True)
-            (into / piece).write_bytes(found)
-        reasons.append("" if isinstance(found, bytes) else found)
-    return reasons
+def _convert(tune: Tune, folder: Path, into: Path) -> str:
+    """Write a piece as a MIDI file, and return why it cannot be, or nothing."""
+    piece, name, number = tune
+    try:
+        kind, text = kind_of(content_of(folder / name))
+        found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
+    except (MidiError, NotationError, OSError) as error:
+        return reason_of(error, folder / name)
+    if isinstance(found, str):
+        return found
+    (into / piece).parent.mkdir(parents=True, exist_ok=True)
+    (into / piece).write_bytes(found)
+    return ""
