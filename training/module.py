@@ -18,8 +18,8 @@ from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
 from common.interface import NOT_SCORED, SideInput
-from data.batches.datamodule import MusicDataModule
-from data.batches.interface import PieceBatch, TrainingBatch
+from data.batches.datamodule import MusicDataModule, TrainingBatch
+from data.batches.windows import PieceBatch
 from model.config import SHAPE, DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder

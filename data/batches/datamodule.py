@@ -5,15 +5,17 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from common.interface import SideInput
 from data.batches.id_sequences import (
     IdSequences,
     IdVocabulary,
@@ -21,7 +23,6 @@ from data.batches.id_sequences import (
     SequenceWindows,
     open_id_sequences,
 )
-from data.batches.interface import TrainingBatch
 from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
@@ -35,6 +36,14 @@ GRACE_SECONDS = 30  # for which a worker goes on after a signal to end
 
 
 Batches = MusicBatches | SequenceBatches
+
+
+class TrainingBatch(TypedDict):
+    """Windows to learn from, side by side."""
+
+    ids: Tensor  # int64 (B, T), Pad at the right end
+    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+    side: SideInput[Tensor] | None
 
 
 class MusicDataModule(LightningDataModule):

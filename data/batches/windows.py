@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED, PAD
 from data.batches.cutting import WindowCutter, ids_and_targets
-from data.batches.interface import PieceBatch
 from data.batches.options import DataOptions
 from data.batches.written import read_written
 from data.chords import Span
@@ -346,6 +346,14 @@ def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.i
     chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
     number = np.cumsum(lengths[chosen]) // EVALUATION_TOKENS
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
+
+
+class PieceBatch(TypedDict):
+    """Whole pieces, untransposed, to be scored exactly."""
+
+    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
+    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
+    notes: list[int]  # notes of each piece
 
 
 class WholePieces:
