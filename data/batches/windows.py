@@ -20,7 +20,7 @@ from data.corpus.store import Split
 from data.followed_keys import key_followed
 from data.harmony import Pulse, find_chords, hold
 from data.keys import key_number
-from data.score import BAR, Score
+from data.score import DRUMS, Score
 from data.style import Style
 from data.tokens.augment import (
     WAYS,
@@ -38,9 +38,8 @@ from data.tokens.cursor import Ints
 from data.tokens.features import Context, SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import decode
+from data.tokens.tokenizer import decode, decode_parts
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.tokens.windows import read_windows
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
@@ -314,21 +313,14 @@ def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[b
 
     Times count from its first bar.
     """
-    windows = read_windows(ids[None], vocabulary)
-    kind, value, now, end = (
-        a[0] for a in (windows.kind, windows.value, windows.now, windows.note_end)
-    )
-    is_bar = kind == Kind.BAR
-    meters = np.array(vocabulary.meters)[value[is_bar]]
-    bars = np.empty(len(meters), BAR)
-    bars["numerator"], bars["denominator"] = meters.T
-    bars["length"] = windows.bar_length[0, is_bar]
-    is_note = (kind == Kind.NOTE) & ~vocabulary.is_drum_note[ids]
-    pitch = value[is_note] % vocabulary.pitch_count + vocabulary.lowest_pitch
-    onset, stop = now[is_note], int(bars["length"].sum())
-    notes = onset, np.minimum(end[is_note], stop), pitch, Pulse.of(bars, vocabulary.grid)
-    spans = find_chords(*notes)
-    return spans, hold(spans, *notes)
+    notes, bars, _ = decode_parts(ids[ids != PAD], vocabulary)
+    notes = notes[notes["program"] != DRUMS]
+    onset, length, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
+    stop = int(bars["length"].sum())
+    end = np.where(length > 0, np.minimum(onset + length, stop), stop)  # without its Duration: 0
+    music = onset, end, pitch, Pulse.of(bars, vocabulary.grid)
+    spans = find_chords(*music)
+    return spans, hold(spans, *music)
 
 
 def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
