@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common.compiled import compiled
 from common.interface import PAD
 from model.reader import Rebase
-from model.steps import Ids, SideArrays, Steps
+from model.steps import Ids, Scorer, SideArrays
 
 Nats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Scores(NamedTuple):
 
 
 def token_nats(
-    steps: Steps,
+    steps: Scorer,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -59,7 +59,7 @@ def token_nats(
 
 
 def score_tokens(
-    steps: Steps,
+    steps: Scorer,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -200,7 +200,7 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
         yield batch
 
 
-def _forward(steps: Steps, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
+def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
     """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
