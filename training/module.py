@@ -238,7 +238,7 @@ class MusicModule(LightningModule):
             PlainSteps(decoder),
             batch["pieces"],
             batch["allowed"],
-            rebase=self.data.rebase,  # type: ignore[arg-type]  # ids here are int64
+            rebase=self.data.source.rebase,  # type: ignore[arg-type]  # ids here are int64
             side=self.data.side,
             temperatures=self._temperatures,
         )

@@ -424,10 +424,10 @@ class MusicBatches:
             *(options.silence, options.misreading, options.given, options.chords),
         )
 
-    def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
-        """Return the pieces of a split, or of a sample of it, whole."""
-        masks_of = Grammar(self.corpus.vocabulary).masks
-        return WholePieces(self.corpus.split(split), masks_of, is_sample)
+    @property
+    def masks_of(self) -> MasksOf:
+        """What returns, of a piece, which ids its grammar admits."""
+        return Grammar(self.corpus.vocabulary).masks
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on; see `context.rebase`."""
