@@ -35,7 +35,8 @@ from generation.model import load
 from generation.request import Request
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.decoding import engine_of
+from model.decoding import network_of
+from model.engine import Engine
 from model.sampling import sample
 
 CHOICE = SamplingOptions(top_p=0.95)
@@ -71,7 +72,8 @@ def random_decoder(words: Vocabulary) -> Decoder:
 
 def ours(words: Vocabulary, batch: int) -> Run:
     """Return a function to the seconds of a step, grammar and all."""
-    guide, steps = ConstrainedGrammar(words, NO_END), engine_of(random_decoder(words))
+    guide = ConstrainedGrammar(words, NO_END)
+    steps = Engine(network_of(random_decoder(words)))
 
     def run() -> float:
         start = [np.array([words.first(Kind.START)])] * batch

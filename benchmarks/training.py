@@ -34,7 +34,7 @@ from benchmarks.gpt2 import CONTEXT, HEADS, LAYERS, PlainGPT2, of_transformers
 from benchmarks.speed import vocabulary
 from benchmarks.tables import head, in_turns, parser_of, row
 from common.cli import positive_integer
-from data.batches.interface import TrainingBatch
+from data.batches.datamodule import TrainingBatch
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig

@@ -3,7 +3,6 @@
 import dataclasses
 import errno
 import json
-import math
 import os
 import platform
 import shutil
@@ -144,14 +143,6 @@ def write_file(content: bytes | str, path: str | Path) -> None:
 
 def write_json(data: Any, path: str | Path) -> None:
     """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null."""
-    write_file(json.dumps(_plain(data), indent=1, allow_nan=False) + "\n", path)
-
-
-def _plain(data: Any) -> Any:
-    if dataclasses.is_dataclass(data):
-        return {field.name: _plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
-    if isinstance(data, dict):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    text = json.dumps(data, default=dataclasses.asdict)
+    finite = json.loads(text, parse_constant=lambda _: None)
+    write_file(json.dumps(finite, indent=1) + "\n", path)

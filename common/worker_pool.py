@@ -41,10 +41,10 @@ def guarded(
     workers: int = 1,
     limit_seconds: float = 60.0,
 ) -> Iterator[tuple[Item, Result | Failed]]:
-    """Yield (item, work(item)) of every item, in order; otherwise as `guarded_batches`."""
+    """Yield (item, work(item)) of every item, in order, each by itself; as `guarded_batches`."""
     each: partial[list[Result]] = partial(_each, work)
-    for batch, results in guarded_batches(each, items, workers, limit_seconds):
-        yield from zip(batch, [results] if isinstance(results, Failed) else results, strict=True)
+    for batch, results in guarded_batches(each, items, workers, limit_seconds, most_items=1):
+        yield batch[0], results if isinstance(results, Failed) else results[0]
 
 
 def _each(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
@@ -56,7 +56,7 @@ def guarded_batches(
     items: Iterable[Item],
     workers: int = 1,
     limit_seconds: float = 60.0,
-    most_items: int | None = None,
+    most_items: int = MOST_ITEMS,
 ) -> Iterator[tuple[list[Item], Result | Failed]]:
     """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.
 
@@ -71,7 +71,7 @@ def guarded_batches(
         items: read as they are needed.
         workers: processes; they start when there is work for them.
         limit_seconds: of wall clock, for a batch. (Memory is limited on Linux only.)
-        most_items: of a batch; None means MOST_ITEMS.
+        most_items: of a batch.
 
     Returns:
         `Failed` stands for the result of a batch of one item only.
@@ -87,7 +87,7 @@ def guarded_batches(
             for worker in team:
                 if worker.batch is None:
                     has_room = len(window) < LOOK_AHEAD * workers
-                    worker.take_one(window, islice(source, (most_items or MOST_ITEMS) * has_room))
+                    worker.take_one(window, islice(source, most_items * has_room))
             if not window:
                 return
             for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):

@@ -60,19 +60,6 @@ class ScoreBatch:
         bar = slice(self.bar_offsets[index], self.bar_offsets[index + 1])
         return Score(self.notes[note], self.bars[bar], self.tempo_bpm[bar], self.grid)
 
-    def select(self, is_chosen: NDArray[np.bool_]) -> "ScoreBatch":
-        """Return the pieces that (P,) is true for."""
-        note_counts, bar_counts = np.diff(self.note_offsets), np.diff(self.bar_offsets)
-        bars = np.repeat(is_chosen, bar_counts)
-        return ScoreBatch(
-            self.notes[np.repeat(is_chosen, note_counts)],
-            self.bars[bars],
-            self.tempo_bpm[bars],
-            offsets(note_counts[is_chosen]),
-            offsets(bar_counts[is_chosen]),
-            self.grid,
-        )
-
 
 @dataclass
 class GridChanges:

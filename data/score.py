@@ -38,6 +38,8 @@ BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")]
 # The meters that a MIDI file can say: a byte, over a power of two.
 MOST_NUMERATOR, DENOMINATORS = 255, tuple(2**power for power in range(8))
 
+MAX_BAR_BEATS = 16  # quarter notes: a longer bar is split
+
 # The tempi a Score can hold (beats a minute): within 2% of any, and the usual ones exactly.
 TEMPO_LEVELS = np.array([*range(16, 120, 2), *range(120, 301, 5)], dtype=np.int32)
 # The velocities a Score can hold: 32 levels, four apart.

@@ -18,6 +18,7 @@ from common.interface import ENDS, PAD, SideInput
 from model.config import END_ROWS, LONGEST, NEAR, REACH, DecoderConfig
 from model.interval_loops import Notes, add_intervals
 from model.network import Network, sub_layers
+from model.steps import Ids, SideArrays
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -416,18 +417,13 @@ class Engine:
         self.weights = gather(config, network.weights)
 
     def read(
-        self,
-        ids: NDArray[np.integer[Any]],
-        side: SideInput[NDArray[Any]] | None = None,
-        cache: Cache | None = None,
+        self, ids: Ids, side: SideArrays | None = None, cache: Cache | None = None
     ) -> tuple[Floats, Cache]:
         """Read ids, as `Steps.read` (`model/steps.py`) says."""
         cache = cache or self._cache(len(ids))
         return self._read(self._window(ids, side), cache, np.zeros((0, 0), np.float32)), cache
 
-    def logits(
-        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
-    ) -> Floats:
+    def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
         """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
         window, cache = self._window(ids, side), self._cache(len(ids))
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
@@ -437,9 +433,7 @@ class Engine:
             logits[at] = heads(self.shape, self.weights, x, *beside)
         return logits
 
-    def explained(
-        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None = None
-    ) -> tuple[Floats, Floats]:
+    def explained(self, ids: Ids, side: SideArrays | None = None) -> tuple[Floats, Floats]:
         """Return logits (B, V) of what follows whole windows (B, T), and what their last ids see.
 
         Returns:
@@ -482,9 +476,7 @@ class Engine:
         keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
         return Cache(keys, values, np.zeros(batch, np.int64))
 
-    def _window(
-        self, ids: NDArray[np.integer[Any]], side: SideInput[NDArray[Any]] | None
-    ) -> Window:
+    def _window(self, ids: Ids, side: SideArrays | None) -> Window:
         """Return what is read, checked, as the loops take it."""
         if (side is None) != (self.config.n_features == 0):
             raise ValueError("a side input where the decoder has none, or none where it has one")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common.compiled import compiled
 from common.interface import PAD
 from model.reader import Rebase
-from model.steps import Ids, SideArrays, Steps
+from model.steps import Ids, Scorer, SideArrays
 
 Nats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Scores(NamedTuple):
 
 
 def token_nats(
-    steps: Steps,
+    steps: Scorer,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -59,7 +59,7 @@ def token_nats(
 
 
 def score_tokens(
-    steps: Steps,
+    steps: Scorer,
     pieces: Sequence[Ids],
     allowed: Sequence[NDArray[np.bool_]],
     *,
@@ -200,7 +200,7 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
         yield batch
 
 
-def _forward(steps: Steps, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
+def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
     """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
@@ -270,42 +270,6 @@ def hits_by_kind(
     """
     counts = (np.bincount(of, minlength=n_kinds) for of in (kinds[is_right], kinds))
     return np.stack([*counts]).astype(np.int64)
-
-
-def tally_pieces(
-    steps: Steps,
-    pieces: Sequence[Ids],
-    allowed: Sequence[NDArray[np.bool_]],
-    notes: Sequence[int],
-    *,
-    kind_of: NDArray[np.integer[Any]],
-    n_kinds: int,
-    rebase: Rebase,
-    side: MakeSide | None = None,
-    temperatures: Sequence[float] = (1.0,),
-) -> tuple[list[Tally], NDArray[np.int64]]:
-    """Score whole pieces, or none, and add up their nats by kind of token.
-
-    Args:
-        steps, pieces, allowed, rebase, side, temperatures: as in `score_tokens`.
-        notes: how many notes each piece has.
-        kind_of: int (V,), the kind of each id, in [0, K).
-        n_kinds: K.
-
-    Returns:
-        Their nats added up, at each temperature, and int64 (2, K), as
-        `hits_by_kind` counts.
-    """
-    scores = score_tokens(
-        steps, pieces, allowed, rebase=rebase, side=side, temperatures=temperatures
-    )
-    no_kinds = np.empty(0, dtype=np.int64)  # there may be no piece
-    kinds = np.concatenate([no_kinds, *(kind_of[piece[1:]] for piece in pieces)])
-    no_nats = np.empty((len(temperatures), 0))
-    nats = np.concatenate([no_nats, *(score.nats for score in scores)], axis=1)  # (S, N)
-    likeliest = np.concatenate([no_kinds == 0, *(score.is_likeliest for score in scores)])
-    hits = hits_by_kind(likeliest, kinds, n_kinds)
-    return [summarize(each, kinds, sum(notes), n_kinds) for each in nats], hits
 
 
 def _ratio(total: float, count: int) -> float:

@@ -15,14 +15,25 @@ Ids = NDArray[np.integer[Any]]
 SideArrays = SideInput[NDArray[np.integer[Any]]]
 
 
-class Steps(Protocol):
-    """A decoder, as the definition has it (`PlainSteps`) or compiled (`Engine`).
+class Scorer(Protocol):
+    """A decoder that reads whole windows: as the definition has it (`PlainSteps`) or compiled.
 
     Attributes:
         config: of the decoder.
     """
 
     config: DecoderConfig
+
+    def logits(self, ids: Ids, side: SideArrays | None = None) -> NDArray[np.float32]:
+        """Return logits (B, T, V) of the token after each of ids (B, T), Pad at the right end.
+
+        Args:
+            ids, side: as in `Steps.read`. After Pad there stand any numbers.
+        """
+
+
+class Steps(Scorer, Protocol):
+    """A decoder that reads on, id by id (`Engine`)."""
 
     def read(
         self, ids: Ids, side: SideArrays | None = None, cache: Any = None
@@ -40,13 +51,6 @@ class Steps(Protocol):
 
         Raises:
             ValueError: more tokens than the context holds, or a side input that does not fit.
-        """
-
-    def logits(self, ids: Ids, side: SideArrays | None = None) -> NDArray[np.float32]:
-        """Return logits (B, T, V) of the token after each of ids (B, T), Pad at the right end.
-
-        Args:
-            ids, side: as in `read`. After Pad there stand any numbers.
         """
 
 

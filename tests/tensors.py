@@ -6,11 +6,14 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from common.interface import ENDS, SHARED_REFERENCES, SideInput
+from common.interface import ENDS, PAD, SHARED_REFERENCES, SideInput
 from data.tokens.features import SideFeatures
 from model.config import DecoderConfig
 from model.decoder import Decoder
+from model.decoding import PlainSteps, network_of
+from model.engine import Engine
 from model.reader import Rebase
+from model.steps import joined
 
 
 def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:
@@ -24,6 +27,26 @@ def opinionated(config: DecoderConfig, seed: int, std: float) -> Decoder:
         if not weight.any():
             torch.nn.init.normal_(weight, std=std)
     return decoder
+
+
+class PlainReader(PlainSteps):
+    """A decoder that reads on as `Steps` says: the ids are kept, and all are read anew."""
+
+    def read(self, ids, side=None, cache=None):
+        if cache is not None:
+            ids = np.concatenate((cache[0], ids), axis=1)
+            side = joined((cache[1], side)) if cache[1] and side else None
+        counts = np.count_nonzero(ids, axis=1)  # of each row, but for Pad
+        order = np.argsort(ids == PAD, axis=1, kind="stable")[:, : counts.max()]  # Pad at the right
+        rows = np.arange(len(ids))
+        at = rows[:, None], order
+        logits = self.logits(ids[at], side and side.map(lambda array: array[at]))  # (B, T, V)
+        return logits[rows, counts - 1], (ids, side)
+
+
+def engine_of(decoder: Decoder) -> Engine:
+    """A decoder compiled for a CPU, with the weights that it has now."""
+    return Engine(network_of(decoder))
 
 
 @st.composite

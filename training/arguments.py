@@ -58,17 +58,17 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     try:
         config = parser.parse_args(rest)
     except ArgumentError as error:
-        _fail(_in_plain_words(str(error), parser))
+        fail(_in_plain_words(str(error), parser))
     except UnicodeDecodeError:  # jsonargparse reads a file as text
-        _fail(NO_CONFIG)
+        fail(NO_CONFIG)
     except (AttributeError, LookupError, TypeError) as error:  # likewise
-        _fail(f"{NO_FORM}: {error}")
+        fail(f"{NO_FORM}: {error}")
     try:
         options = _checked_places(_options(config))
     except (OSError, ValueError) as error:
-        _fail(str(error))
+        fail(str(error))
     if subcommand == "fit" and options.trainer.max_steps <= 0 and options.minutes is None:
-        _fail(NO_END)
+        fail(NO_END)
     return subcommand, options
 
 
@@ -155,7 +155,7 @@ def _in_plain_words(message: str, parser: ArgumentParser) -> str:
     return message.replace("arguments: --", "setting: ") if unknown else message
 
 
-def _fail(message: str) -> NoReturn:
-    """Print why, and exit."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """Print why a run ends, or cannot begin, as one line, and exit."""
     print_error(message, "train.py")
-    sys.exit(2)
+    sys.exit(code)

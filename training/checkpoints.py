@@ -221,7 +221,7 @@ class Checkpoints(Checkpoint):
             model=asdict(pl_module.options),
             data=asdict(data.options),
         )
-        vocabulary, style = data.vocabulary.to_json(), to_json(data.style)
+        vocabulary, style = data.vocabulary.to_json(), to_json(data.source.style)
         path = Path(trainer.default_root_dir) / MODEL_NAME
         with _explained(path):
             save_model_file(

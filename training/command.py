@@ -4,15 +4,14 @@ import ctypes
 import logging
 import platform
 import signal
-import sys
 import threading
 import warnings
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from common.cli import print_error, say  # first: it settles how torch's threads work
+from common.cli import say  # first: it settles how torch's threads work
 
 # isort: split
 
@@ -28,6 +27,7 @@ from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import CorpusError
 from model.threads import ThreadChooser
 from training import checkpoints
+from training.arguments import fail
 from training.checkpoints import Checkpoints, StopError
 from training.checks import RunError, out_of_memory_message
 from training.distillation import with_beginning
@@ -170,12 +170,6 @@ def on_thread_error(error: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(error)
 
 
-def fail(message: str, code: int = 2) -> NoReturn:
-    """Print why a run ends as one line, and exit."""
-    print_error(message, "train.py")
-    sys.exit(code)
-
-
 def make_run(subcommand: str, options: RunOptions) -> None:
     """Train a model or judge it."""
     seed_everything(options.seed_everything, workers=True)
@@ -210,8 +204,7 @@ def run(subcommand: str, options: RunOptions) -> None:
             raise stop.__context__ from None
         raise
     except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
-        print_error("stopped by SIGTERM; --ckpt_path last goes on", "train.py")
-        sys.exit(128 + signal.SIGTERM)
+        fail("stopped by SIGTERM; --ckpt_path last goes on", 128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except (MemoryError, RuntimeError) as error:

@@ -116,7 +116,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
         decoder.load_state_dict(decoder.state_dict() | trained.state_dict())
         return
     theirs = None
-    if bool(config.n_programs) == bool(own.n_programs):  # both of few instruments, or of many
+    if config.n_programs and own.n_programs:  # of more, features are not told by instrument
         with suppress(ValueError):  # it learned no music
             theirs = Vocabulary.from_json(content.vocabulary_json)
     if theirs is None or not isinstance(ours, Vocabulary):

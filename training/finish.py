@@ -38,11 +38,11 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
         batches: how many the model learned from.
     """
     style = from_json(Style, content.style_json)
-    if style.temperature is not None or not data.some_pieces:
+    if style.temperature is not None or not data.source.some_pieces:
         return content
     tokens = batches * data.options.batch_size * data.context_length
     model = Model(content.network, data.vocabulary, style)
-    sampling = fit_sampling(model, data.some_pieces, round(FITTING_SHARE * tokens))
+    sampling = fit_sampling(model, data.source.some_pieces, round(FITTING_SHARE * tokens))
     if sampling is None:
         return content
     say(
@@ -51,6 +51,6 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
     )
     style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
     critic = fit_critic(
-        replace(model, style=style), data.some_pieces, round(FITTING_SHARE * tokens)
+        replace(model, style=style), data.source.some_pieces, round(FITTING_SHARE * tokens)
     )
     return replace(content, style_json=to_json(replace(style, critic=critic)))

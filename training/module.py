@@ -18,13 +18,13 @@ from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
 from common.interface import NOT_SCORED, SideInput
-from data.batches.datamodule import MusicDataModule
-from data.batches.interface import PieceBatch, TrainingBatch
+from data.batches.datamodule import MusicDataModule, TrainingBatch
+from data.batches.windows import PieceBatch
 from model.config import SHAPE, DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import PlainSteps
-from model.scoring import Tally, hits_by_kind, tally_pieces
+from model.scoring import Tally, hits_by_kind, score_tokens, summarize
 from training.checks import RunError, form_of_state, has_form_of
 from training.distillation import Teachers, begin_with, read_teachers
 from training.loops import form_of_loops
@@ -234,17 +234,21 @@ class MusicModule(LightningModule):
         self._tally(self.decoder, batch)
 
     def _tally(self, decoder: Decoder, batch: PieceBatch) -> None:
-        tallies, hits = tally_pieces(
+        scores = score_tokens(
             PlainSteps(decoder),
-            **batch,
-            kind_of=self.data.vocabulary.kind_of,
-            n_kinds=len(self._kind_names),
-            rebase=self.data.rebase,  # type: ignore[arg-type]  # ids here are int64
+            batch["pieces"],
+            batch["allowed"],
+            rebase=self.data.source.rebase,  # type: ignore[arg-type]  # ids here are int64
             side=self.data.side,
             temperatures=self._temperatures,
         )
+        kind_of, count = self.data.vocabulary.kind_of, len(self._kind_names)
+        kinds = np.concatenate([kind_of[piece[1:]] for piece in batch["pieces"]])
+        nats = np.concatenate([score.nats for score in scores], axis=1)  # (S, N)
+        tallies = [summarize(each, kinds, sum(batch["notes"]), count) for each in nats]
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
-        self.hits += hits
+        is_right = np.concatenate([score.is_likeliest for score in scores])
+        self.hits += hits_by_kind(is_right, kinds, count)
 
     test_step = validation_step
 

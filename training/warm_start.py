@@ -76,7 +76,7 @@ class Meanings:
 
     @property
     def features(self) -> Ints:
-        """(S + 1,) the trained model's feature for each of ours, of few instruments each.
+        """(S + 1,) the trained model's feature for each of ours, of at most 16 instruments each.
 
         The last are of chords, which not all models have learned.
         """
@@ -166,7 +166,7 @@ def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: V
     Rows of ids that mean nothing to the trained one stay as they are.
 
     Args:
-        decoder, trained: both of at most 16 instruments, or both of more.
+        decoder, trained: both of at most 16 instruments.
         ours, theirs: their vocabularies.
     """
     meanings = Meanings(ours, theirs)

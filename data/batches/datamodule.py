@@ -2,18 +2,20 @@
 
 import itertools
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from common.interface import SideInput
 from data.batches.id_sequences import (
     IdSequences,
     IdVocabulary,
@@ -21,12 +23,9 @@ from data.batches.id_sequences import (
     SequenceWindows,
     open_id_sequences,
 )
-from data.batches.interface import TrainingBatch
 from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
-from data.score import Score
-from data.style import Style
 from data.tokens.context import LEAST_CONTEXT
 from data.tokens.features import SideArrays
 from data.tokens.vocabulary import Vocabulary
@@ -35,6 +34,14 @@ GRACE_SECONDS = 30  # for which a worker goes on after a signal to end
 
 
 Batches = MusicBatches | SequenceBatches
+
+
+class TrainingBatch(TypedDict):
+    """Windows to learn from, side by side."""
+
+    ids: Tensor  # int64 (B, T), Pad at the right end
+    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+    side: SideInput[Tensor] | None
 
 
 class MusicDataModule(LightningDataModule):
@@ -93,20 +100,6 @@ class MusicDataModule(LightningDataModule):
         features = self.source.features
         return None if features is None else features.compute(ids)
 
-    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the prompt with which a piece goes on where the context is full."""
-        return self.source.rebase(history)
-
-    @property
-    def style(self) -> Style:
-        """The style of the training pieces; of other sequences nothing is known."""
-        return self.source.style
-
-    @property
-    def some_pieces(self) -> Sequence[Score]:
-        """Some of the training pieces; other sequences have none."""
-        return self.source.some_pieces
-
     def train_dataloader(self) -> "_TrainingBatches":
         """Return endless batches (`TrainingBatch`)."""
         return _TrainingBatches(self, self.source.training())
@@ -132,11 +125,12 @@ class MusicDataModule(LightningDataModule):
         return self._whole_pieces("test")
 
     def _whole_pieces(self, split: str, is_sample: bool = False) -> WholePieces:
-        if not self.corpus.piece_count(split):
+        pieces = WholePieces(self.corpus.split(split), self.source.masks_of, is_sample)
+        if not pieces.total:
             raise CorpusError(
                 f"{self.options.path}: the {split} split is empty, there is nothing to score"
             )
-        return self.source.whole_pieces(split, is_sample)
+        return pieces
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from common.typed_json import from_json, to_json
 from data.arrays import offsets
 from data.batches.cutting import ids_and_targets
-from data.batches.windows import WholePieces
+from data.batches.windows import MasksOf
 from data.corpus.build import random_splits
 from data.corpus.options import SPLITS, CorpusError
 from data.corpus.store import ARRAYS, MOST_IDS, Split
@@ -136,10 +136,6 @@ class IdSequences:
     def split(self, name: str) -> Split:
         """Return a split: train, valid or test."""
         return self.splits[name]
-
-    def piece_count(self, split: str) -> int:
-        """Count the sequences of a split."""
-        return len(self.splits[split])
 
     def summary(self) -> str:
         """Describe the sequences in a line."""
@@ -309,10 +305,10 @@ class SequenceBatches:
         """Return the training windows."""
         return SequenceWindows(self.corpus.splits["train"], self.context_length)
 
-    def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
-        """Return the sequences of a split, or of a sample of it, whole."""
-        sequences, vocabulary = self.corpus.splits[split], self.corpus.vocabulary
-        return WholePieces(sequences, vocabulary.masks, is_sample)
+    @property
+    def masks_of(self) -> MasksOf:
+        """What returns, of a sequence, which ids may stand in each place."""
+        return self.corpus.vocabulary.masks
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a sequence goes on where the context is full."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.interface import NOT_SCORED, PAD
 from data.batches.cutting import WindowCutter, ids_and_targets
-from data.batches.interface import PieceBatch
 from data.batches.options import DataOptions
 from data.batches.written import read_written
 from data.chords import Span
@@ -20,7 +20,7 @@ from data.corpus.store import Split
 from data.followed_keys import key_followed
 from data.harmony import Pulse, find_chords, hold
 from data.keys import key_number
-from data.score import BAR, Score
+from data.score import DRUMS, Score
 from data.style import Style
 from data.tokens.augment import (
     WAYS,
@@ -38,9 +38,8 @@ from data.tokens.cursor import Ints
 from data.tokens.features import Context, SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import decode
+from data.tokens.tokenizer import decode, decode_parts
 from data.tokens.vocabulary import Kind, Vocabulary
-from data.tokens.windows import read_windows
 
 LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
 KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
@@ -314,21 +313,14 @@ def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[b
 
     Times count from its first bar.
     """
-    windows = read_windows(ids[None], vocabulary)
-    kind, value, now, end = (
-        a[0] for a in (windows.kind, windows.value, windows.now, windows.note_end)
-    )
-    is_bar = kind == Kind.BAR
-    meters = np.array(vocabulary.meters)[value[is_bar]]
-    bars = np.empty(len(meters), BAR)
-    bars["numerator"], bars["denominator"] = meters.T
-    bars["length"] = windows.bar_length[0, is_bar]
-    is_note = (kind == Kind.NOTE) & ~vocabulary.is_drum_note[ids]
-    pitch = value[is_note] % vocabulary.pitch_count + vocabulary.lowest_pitch
-    onset, stop = now[is_note], int(bars["length"].sum())
-    notes = onset, np.minimum(end[is_note], stop), pitch, Pulse.of(bars, vocabulary.grid)
-    spans = find_chords(*notes)
-    return spans, hold(spans, *notes)
+    notes, bars, _ = decode_parts(ids[ids != PAD], vocabulary)
+    notes = notes[notes["program"] != DRUMS]
+    onset, length, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
+    stop = int(bars["length"].sum())
+    end = np.where(length > 0, np.minimum(onset + length, stop), stop)  # without its Duration: 0
+    music = onset, end, pitch, Pulse.of(bars, vocabulary.grid)
+    spans = find_chords(*music)
+    return spans, hold(spans, *music)
 
 
 def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -346,6 +338,14 @@ def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.i
     chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
     number = np.cumsum(lengths[chosen]) // EVALUATION_TOKENS
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
+
+
+class PieceBatch(TypedDict):
+    """Whole pieces, untransposed, to be scored exactly."""
+
+    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
+    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
+    notes: list[int]  # notes of each piece
 
 
 class WholePieces:
@@ -424,10 +424,10 @@ class MusicBatches:
             *(options.silence, options.misreading, options.given, options.chords),
         )
 
-    def whole_pieces(self, split: str, is_sample: bool) -> WholePieces:
-        """Return the pieces of a split, or of a sample of it, whole."""
-        masks_of = Grammar(self.corpus.vocabulary).masks
-        return WholePieces(self.corpus.split(split), masks_of, is_sample)
+    @property
+    def masks_of(self) -> MasksOf:
+        """What returns, of a piece, which ids its grammar admits."""
+        return Grammar(self.corpus.vocabulary).masks
 
     def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the prompt with which a piece goes on; see `context.rebase`."""

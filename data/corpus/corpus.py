@@ -71,10 +71,6 @@ class Corpus:
         """The name of its folder, which no other corpus has."""
         return self.folder.name
 
-    def piece_count(self, split: str) -> int:
-        """Count the pieces of a split."""
-        return self.splits[split].pieces
-
     def split(self, name: str) -> Split:
         """Open the split of that name, one of SPLITS.
 

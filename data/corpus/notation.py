@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from common.worker_pool import Failed, guarded_batches
+from common.worker_pool import Failed, guarded
 from data.corpus.find_files import is_midi
 from data.corpus.reader import reason_of
 from data.files.notation import midi_or_reason
@@ -25,7 +25,7 @@ def notation_as_midi(
     """Write the notation among some files as MIDI, by the names of its pieces.
 
     A file of ABC may hold many tunes, which are as many pieces: the third of reels.abc is called
-    reels#3.abc.
+    reels.abc/3.abc, as no file can be.
 
     Returns:
         The names of all pieces, MIDI files among them, in order; and the name and the reason of
@@ -35,12 +35,9 @@ def notation_as_midi(
     notation = [tune for name in files if not is_midi(name) for tune in _tunes(folder, name)]
     convert = partial(_convert, folder=folder, into=into)
     with tqdm(total=len(notation), desc="converting", disable=None if progress else True) as bar:
-        for ((name, _, _),), reasons in guarded_batches(
-            convert, notation, workers, LIMIT_SECONDS, most_items=1
-        ):
+        for (name, _, _), found in guarded(convert, notation, workers, LIMIT_SECONDS):
             bar.update()
-            (reason,) = [reasons.reason] if isinstance(reasons, Failed) else reasons
-            if reason:
+            if reason := found.reason if isinstance(found, Failed) else found:
                 left_out.append((name, reason))
             else:
                 names.append(name)
@@ -55,21 +52,19 @@ def _tunes(folder: Path, name: str) -> list[Tune]:
             count = len(tunes_of(kind_of(content_of(folder / name))[1]))
     if count <= 1:
         return [(name, name, 0)]
-    stem, ending = name[: -len(".abc")], name[-len(".abc") :]
-    return [(f"{stem}#{number + 1}{ending}", name, number) for number in range(count)]
+    return [(f"{name}/{number + 1}.abc", name, number) for number in range(count)]
 
 
-def _convert(tunes: Sequence[Tune], folder: Path, into: Path) -> list[str]:
-    """Write pieces as MIDI files, and return for each why it cannot be, or nothing."""
-    reasons = []
-    for piece, name, number in tunes:
-        try:
-            kind, text = kind_of(content_of(folder / name))
-            found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
-        except (MidiError, NotationError, OSError) as error:
-            found = reason_of(error, folder / name)
-        if isinstance(found, bytes):
-            (into / piece).parent.mkdir(parents=True, exist_ok=True)
-            (into / piece).write_bytes(found)
-        reasons.append("" if isinstance(found, bytes) else found)
-    return reasons
+def _convert(tune: Tune, folder: Path, into: Path) -> str:
+    """Write a piece as a MIDI file, and return why it cannot be, or nothing."""
+    piece, name, number = tune
+    try:
+        kind, text = kind_of(content_of(folder / name))
+        found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
+    except (MidiError, NotationError, OSError) as error:
+        return reason_of(error, folder / name)
+    if isinstance(found, str):
+        return found
+    (into / piece).parent.mkdir(parents=True, exist_ok=True)
+    (into / piece).write_bytes(found)
+    return ""

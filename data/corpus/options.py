@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from common.options import Options, Positive, Range
-from data.midi.bars import MAX_BAR_BEATS
 from data.midi.instruments import Instruments
-from data.score import SECONDS, Grid
+from data.score import MAX_BAR_BEATS, SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
 FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}

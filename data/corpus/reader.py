@@ -73,19 +73,17 @@ def read_pieces(
             reasons[name] = "it holds no notes of the instruments to keep"
     pieces = [name for name in names if name not in reasons]
     scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
-    sizes = least_tokens(scores)
-    for number in np.flatnonzero(sizes > MOST_TOKENS).tolist():
-        reasons[pieces[number]] = (
-            f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
-        )
-    is_short = sizes <= MOST_TOKENS
-    scores = scores.select(is_short)
-    pieces = [name for name in pieces if name not in reasons]
+    long = np.flatnonzero(least_tokens(scores) > MOST_TOKENS).tolist()
+    if long:  # the others are read again, alone
+        reason = f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
+        reasons |= {pieces[number]: reason for number in long}
+        pieces = [name for name in pieces if name not in reasons]
+        scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
     return MidiPieces(
         pieces,
         scores,
         [kept[name] for name in pieces],
-        [grid_changes[number] for number in np.flatnonzero(is_short)],
+        grid_changes,
         [len(played[name].notes) - len(kept[name].notes) for name in pieces],
         [(name, reasons[name]) for name in names if name in reasons],
     )

@@ -10,27 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.canonical import GridChanges
-from data.midi.bars import MAX_BAR_BEATS
-from data.score import (
-    DENOMINATORS,
-    DRUMS,
-    MOST_NUMERATOR,
-    MOST_PROGRAM,
-    TEMPO_LEVELS,
-    VELOCITY_LEVELS,
-    Grid,
-)
+from data.score import DRUMS, Grid
 from data.tokens.context import bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError
-
-METERS = tuple(
-    sorted(
-        (numerator, denominator)
-        for denominator in DENOMINATORS
-        for numerator in range(1, min(MAX_BAR_BEATS * denominator // 4, MOST_NUMERATOR) + 1)
-    )
-)
-
+from data.tokens.vocabulary_values import widest_values
 
 COMMON_METERS = (
     *((n, 2) for n in (2, 3)),
@@ -52,25 +35,11 @@ class MusicCounts:
     unkept_notes: int  # of instruments that were not asked for
 
 
-def widest_vocabulary(grid: Grid) -> Vocabulary:
-    """Return the vocabulary of every piece on a grid."""
-    named = (*range(len(grid.parts)), *range(DRUMS, MOST_PROGRAM + 1))
-    return Vocabulary(
-        meters=METERS if grid.has_meter else (grid.default_meter,),
-        tempos=tuple(TEMPO_LEVELS.tolist()) if grid.has_meter else (grid.default_tempo_bpm,),
-        programs=named if grid.parts else tuple(range(DRUMS + 1)),
-        lowest_pitch=0,
-        highest_pitch=127,
-        velocities=tuple(VELOCITY_LEVELS.tolist()),
-        grid=grid,
-    )
-
-
 class Survey:
     """Counts what pieces hold: `add` them, then ask for `counts` or a `vocabulary`."""
 
     def __init__(self, grid: Grid) -> None:
-        self.wide = widest_vocabulary(grid)
+        self.wide = Vocabulary(**widest_values(grid))  # that of every piece on the grid
         self._ids = np.zeros(self.wide.size, dtype=np.int64)  # how often each occurs
         self._tempos = np.zeros(self.wide.size, dtype=np.int64)  # bars in which each is in force
         self._grid_changes = GridChanges()

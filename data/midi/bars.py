@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.midi.events import Events
+from data.score import MAX_BAR_BEATS
 
 LEAST_FIT = 0.5  # of onsets to beats, from 0 to 1; those that stray by 0.19 of a division fit so
-MAX_BAR_BEATS = 16  # quarter notes: a longer bar is split
 MOST_ASIDE = 1 / 8  # of a grid step, by which the beats of most notes may lie beside the file's
 _DIVISIONS = (4, 6, 8)  # of a quarter note: sixteenths, halves of triplets, 32nds
 

@@ -24,7 +24,7 @@ from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
 from data.tokens.chords import CHORDS_WIDTH, ToldChords, tell_chords, told_chords
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, record
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, first_to_come, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
@@ -62,38 +62,10 @@ class Context(NamedTuple):
         return self._replace(**of_rows)
 
 
-class Blocks:
-    """Of each block of features the first; 0 is no feature. `SideFeatures` says what they mean."""
-
-    follow: int
-    final: int
-    silent: int
-    moved: int
-    position: int
-    program: int
-    pitch: int
-    sounding: int
-    over: int
-    left: int
-    chord: int
-    against: int
-    against_over: int
-    before: int
-    motion: int
-    step: int
-    between: int
-    degrees: int
-    mode: int
-    echo: int
-    given: int
-    key: int
-    harmony: int  # 0: there is no such block
-
-
 class Layout(NamedTuple):
     """What the loops need of a vocabulary with N notes."""
 
-    at: Blocks
+    at: Any  # of each block of features the first, by name; of one that is not there 0, no feature
     size: int  # the number of features, and one: 0 is none
     words: Words
     programs: int  # with references: P, or 0 of more than FEW
@@ -465,7 +437,8 @@ def read(
     """
     B, T = ids.shape
     capacity, size = heard.number.shape[1], layout.size
-    scratch = 16 * capacity + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
+    notes = capacity + context.given.note.shape[1]  # given ones are told as if they sounded, too
+    scratch = 16 * notes + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
     bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
     told_at = np.full(size, -1)  # the latest cell beside which each feature was told
     numbers = np.empty(64 * ids.size + size, np.int32)  # of all cells, one after the other
@@ -501,7 +474,7 @@ def read(
 
 def has_harmony(side_blocks: Sequence[int]) -> bool:
     """Return whether a decoder with these blocks of side input can be told chords."""
-    return len(side_blocks) == len(Blocks.__annotations__)
+    return side_blocks[-1:] == (CHORDS_WIDTH,)  # the last, where it is there
 
 
 class SideFeatures:
@@ -600,8 +573,10 @@ class SideFeatures:
             self.shape |= {"n_programs": programs, **pitches}
         self.shape["n_durations"] = vocabulary.longest_duration
         self.shape["first_duration"] = vocabulary.first(Kind.DURATION)
+        firsts = {"harmony": 0, **starts}
+        kind = np.dtype((np.record, [(name, np.int64) for name in firsts]), align=True)
         self.layout = Layout(
-            at=record(Blocks, **{"harmony": 0, **starts}),
+            at=np.array([tuple(firsts.values())], kind)[0],
             size=self.size,
             words=vocabulary.words,
             programs=few,

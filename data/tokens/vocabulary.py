@@ -181,7 +181,7 @@ class Vocabulary:
         """
         try:
             vocabulary = from_json(cls, text)
-            check_values(**vars(vocabulary))
+            check_values(vars(vocabulary))
         except (ValueError, OverflowError) as error:
             raise VocabularyError(f"not a vocabulary of music: {error}") from None
         return vocabulary

@@ -24,10 +24,9 @@ from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.decoding import engine_of
 from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
-from tests.tensors import told
+from tests.tensors import engine_of, told
 
 COARSE = Grid(3)
 VOCABULARIES = (

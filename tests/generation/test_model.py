@@ -53,7 +53,7 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("[[2, 4]", "[[2, 0]", "there is no meter 2/0"),
+        ("[[2, 4]", "[[2, 0]", "there is no meter (2, 0)"),
         ("[[2, 4]", "[2, [2, 4]", "vocabulary.meters must be"),
         ("[72,", "[17,", "there is no tempo 17"),
         ("[72,", "[NaN,", "vocabulary.tempos must be a whole number"),

@@ -19,9 +19,9 @@ from generation.model import load
 from generation.request import Request
 from model.attention_maps import attention_maps
 from model.config import DecoderConfig, SamplingOptions
-from model.decoding import PlainSteps, decoder_of, engine_of
+from model.decoding import decoder_of
 from model.steps import right_aligned
-from tests.tensors import bag_of, configs, opinionated, side_input
+from tests.tensors import PlainReader, bag_of, configs, engine_of, opinionated, side_input
 
 ROOT = Path(__file__).parents[2]
 V, C = 40, 18
@@ -44,7 +44,7 @@ def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
 
 def assert_equal(decoder, prompts, widths, rng):
     """Read prompts, then windows of these widths, in which a row may be over, both ways."""
-    plain, engine = PlainSteps(decoder), engine_of(decoder)
+    plain, engine = PlainReader(decoder), engine_of(decoder)
     ids, caches = right_aligned(prompts), [None, None]
     is_over = np.zeros(len(prompts), dtype=bool)
     for width in (*widths, 0):
@@ -76,7 +76,7 @@ def assert_windows_equal(decoder, rng):
     ids = rng.integers(1, decoder.config.vocabulary_size, (2, C))
     ids[1, C // 2 :] = PAD
     side, engine = random_side(decoder.config, ids, rng), engine_of(decoder)
-    expected, logits = PlainSteps(decoder).logits(ids, side), engine.logits(ids, side)
+    expected, logits = PlainReader(decoder).logits(ids, side), engine.logits(ids, side)
     assert np.abs(logits - expected)[ids != PAD].max() < 1e-4
     first = side and side.window(0)
     last, looked_at = engine.explained(ids[:1], first)
@@ -100,7 +100,7 @@ def test_the_models_that_ship_give_the_plain_logits(name):
 def test_the_models_that_ship_write_the_plain_pieces(name):
     model = load(model_path(name))
     pieces = []
-    for steps in (model.steps, PlainSteps(decoder_of(model.network))):
+    for steps in (model.steps, PlainReader(decoder_of(model.network))):
         object.__setattr__(model, "steps", steps)
         written = compose(
             model, Request(length=Length(bars=2), sampling=SamplingOptions(0), samples=2)
@@ -138,13 +138,12 @@ def test_what_cannot_be_read_leaves_the_cache_as_it_was():
 AS_PYTHON = """
 import numpy as np
 from model.config import DecoderConfig
-from model.decoding import PlainSteps, engine_of
 from model.engine import blocks
-from tests.tensors import opinionated
+from tests.tensors import PlainReader, engine_of, opinionated
 assert type(blocks).__name__ == "function"
 decoder = opinionated(DecoderConfig(9, n_layer=1, n_head=2, n_embd=8), seed=3, std=0.3)
 ids = np.array([[0, 5, 3], [2, 7, 8], [0, 0, 4], [0, 3, 3], [1, 1, 1]])
-expected, _ = PlainSteps(decoder).read(ids)
+expected, _ = PlainReader(decoder).read(ids)
 logits, _ = engine_of(decoder).read(ids)
 print(np.abs(logits - expected).max())
 """

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from common.interface import SideInput
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.decoding import PlainSteps, engine_of
 from model.sampling import (
     choose,
     sample,
 )
 from model.temperature import allowed_alone, keep_min_p, keep_top_k, keep_top_p
-from tests.tensors import opinionated, side_input
+from tests.tensors import PlainReader, engine_of, opinionated, side_input
 
 PAD, START, END, V, C = 0, 1, 2, 9, 12
 OUT = -math.inf
@@ -193,7 +192,7 @@ def slow_sample(decoder, prompts, grammar, generator, sampling, max_tokens):
 
 def sampled(steps, prompts, grammar, *, seed=0, **options):
     """What `sample` yields after prompts, as it yields it; a decoder is read as it is."""
-    steps = PlainSteps(steps) if isinstance(steps, Decoder) else steps
+    steps = PlainReader(steps) if isinstance(steps, Decoder) else steps
     generator = np.random.default_rng(seed)
     return sample(steps, prompts, grammar, grammar.after(prompts), generator=generator, **options)
 
@@ -209,7 +208,7 @@ def run(steps, prompts, grammar, sampling, *, seed=0, max_tokens=60):
     [SamplingOptions(0), SamplingOptions(), SamplingOptions(5), SamplingOptions(1.3, 5, 0.9, 0.02)],
 )
 @pytest.mark.parametrize("grammar", [CountGrammar(2, 8), CountGrammar(20, 40)])
-@pytest.mark.parametrize("reading", [PlainSteps, engine_of])
+@pytest.mark.parametrize("reading", [PlainReader, engine_of])
 def test_sampling_with_and_without_the_cache_agree(decoder, sampling, grammar, reading):
     fast = run(reading(decoder), PROMPTS, grammar, sampling)
     generator = np.random.default_rng(0)
@@ -228,7 +227,7 @@ class TellingGrammar(CountGrammar):
         return side_input(np.concatenate([bits, 0 * bits]).astype(np.int16))
 
 
-@pytest.mark.parametrize("reading", [PlainSteps, engine_of])
+@pytest.mark.parametrize("reading", [PlainReader, engine_of])
 def test_guidance_leads_away_from_what_the_untold_rows_do(reading):
     config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     decoder, grammar = opinionated(config, seed=3, std=0.3), TellingGrammar(20, 40)
@@ -259,7 +258,7 @@ class MostlyForced(CountGrammar):
 def test_where_there_is_no_choice_the_decoder_is_asked_only_if_there_is_one_later(decoder):
     grammar, prompts, asked = MostlyForced(20, 20), [np.array([START])] * 2, []
 
-    class Watched(PlainSteps):
+    class Watched(PlainReader):
         def read(self, ids, side=None, cache=None):
             asked.append(ids.shape)
             return super().read(ids, side, cache)
@@ -305,7 +304,7 @@ def test_the_seed_decides_and_nothing_else(decoder):
 
 @pytest.mark.parametrize("prompts", [[], [PROMPTS[0], np.array([], dtype=int)]])
 def test_an_empty_prompt_is_an_error(decoder, prompts):
-    new = sample(PlainSteps(decoder), prompts, CountGrammar(1, 2), None, generator=None)
+    new = sample(PlainReader(decoder), prompts, CountGrammar(1, 2), None, generator=None)
     with pytest.raises(ValueError, match="at least one token"):
         next(new)
 

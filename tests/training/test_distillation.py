@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,17 +11,19 @@ from benchmarks.chorales import Mean
 from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.midi.io import write_midi
+from data.tokens.vocabulary import Vocabulary
 from generation.model import corpus_of, load
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.decoding import decoder_of
 from model.serialization import load_model_file
 from tests.folders import write_tunes
-from tests.models import untrained_on
-from tests.music import piece
+from tests.models import untrained, untrained_on
+from tests.music import GRID, piece
 from tests.runs import SMOKE, fit, refusal, words
 from training import arguments
-from training.distillation import Teachers, with_beginning
+from training.checks import RunError
+from training.distillation import Teachers, begin_with, with_beginning
 from training.loss import cross_entropy, expected_cross_entropy
 from training.module import BEGUN_RATES, optimizer_for
 from training.options import ModelOptions
@@ -153,6 +156,15 @@ def test_a_run_that_begins_with_another_shape_is_refused_in_one_line(tunes, caps
     path = teacher("first")
     line = refusal(capsys, *words("--data.transpose", 0, "--model.begin_with", path))
     assert line.startswith("train.py: model.begin_with: first has n_head 1, not 2, n_embd 16, not")
+
+
+def test_what_has_learned_of_many_instruments_begins_no_run_of_as_many(tmp_path):
+    theirs = Vocabulary(((4, 4),), (120,), tuple(range(20)), 40, 80, (80,), GRID)
+    ours = replace(theirs, lowest_pitch=48, highest_pitch=72)
+    path = untrained(tmp_path / "many", theirs)
+    own = decoder_of(load_model_file(untrained(tmp_path / "own", ours)).network)
+    with pytest.raises(RunError, match="has learned other data: ids, or more than 16 instruments"):
+        begin_with(own, path, SimpleNamespace(vocabulary=ours))
 
 
 def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):

@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -77,7 +78,7 @@ class Toy(LightningDataModule):
 
     def setup(self, stage: str) -> None:
         self.vocabulary = ToyVocabulary()
-        self.rebase = last_half(C)
+        self.source = SimpleNamespace(rebase=last_half(C))
         self.pieces = [piece(100 + i, notes) for i, notes in enumerate((1, 9, 3, 14))]
 
     def side(self, ids: np.ndarray, rows: object = ()) -> None:

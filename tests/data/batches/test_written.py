@@ -47,7 +47,7 @@ def test_written_pieces_are_in_training_windows_alone():
         assert np.array_equal(decode(learned.piece(number), data.vocabulary).notes, score.notes)
     drawn = {window.split(" from bar ")[0] for step in range(20) for window in data.describe(step)}
     assert drawn == {*learned.names}
-    notes = [[len(score.notes) for score in each.some_pieces] for each in (data, plain)]
+    notes = [[len(score.notes) for score in each.source.some_pieces] for each in (data, plain)]
     assert notes[0] == notes[1]
     for mine, its in zip(data.val_dataloader(), plain.val_dataloader(), strict=True):
         assert [*map(bytes, mine["pieces"])] == [*map(bytes, its["pieces"])]

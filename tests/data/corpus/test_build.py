@@ -16,7 +16,7 @@ from data.corpus import build as build_module
 from data.corpus import store
 from data.corpus.build import random_splits
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
-from data.corpus.survey import translation, widest_vocabulary
+from data.corpus.survey import Survey, translation
 from data.score import SECONDS
 from data.tokens.tokenizer import encode
 from tests.folders import write_tunes
@@ -171,7 +171,7 @@ def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk)
 
 @given(scores(GRID, SECONDS, PARTS))
 def test_ids_of_the_widest_vocabulary_become_those_of_any_that_holds_the_piece(score):
-    wide, vocabulary = widest_vocabulary(score.grid), vocabulary_for(score, transpose=3)
+    wide, vocabulary = Survey(score.grid).wide, vocabulary_for(score, transpose=3)
     ids = translation(wide, vocabulary)[encode(score, wide)]
     assert np.array_equal(ids[ids >= 0], encode(score, vocabulary))
 

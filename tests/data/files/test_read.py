@@ -9,6 +9,7 @@ import pytest
 
 from common.verovio_toolkit import load_notation
 from data.corpus.corpus import open_corpus
+from data.corpus.options import SPLITS
 from data.files import notation
 from data.files.musicxml import made_plain
 from data.files.part_programs import programs_of
@@ -301,9 +302,14 @@ def test_each_tune_of_a_book_is_a_piece(tmp_path):
     (tmp_path / "songs" / "book.abc").write_text(ABC)
     with pytest.raises(MidiError, match=r"book.abc: it holds 2 tunes; save one in a file of its"):
         read_score(tmp_path / "songs" / "book.abc", GRID)
+    head, _, other = ABC.partition("X:2")
+    (tmp_path / "songs" / "book#2.abc").write_text("X:2" + other.replace("CDEF", "GFED"))
     corpus = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
-    assert {*corpus.files["train"], *corpus.files["valid"]} == {"book#1.abc", "book#2.abc"}
-    (tmp_path / "one.abc").write_text(ABC.partition("X:2")[0])
+    names = {name for split in corpus.files.values() for name in split}
+    assert names == {"book.abc/1.abc", "book.abc/2.abc", "book#2.abc"}
+    ids = [corpus.split(name).piece(n) for name in SPLITS for n in range(len(corpus.files[name]))]
+    assert len({each.tobytes() for each in ids}) == 3
+    (tmp_path / "one.abc").write_text(head)
     score, _ = read_score(tmp_path / "one.abc", GRID)
     first = [(67, 12), (69, 12), (71, 12), (72, 12), (74, 36)]
     again = [*first[:4], (79, 4), (81, 4), (79, 4), (73, 12), (73, 12)]

@@ -29,7 +29,6 @@ from generation.constraints import ConstraintError
 from generation.length import Length
 from generation.seeds import Seed
 from model.config import DecoderConfig
-from model.decoding import PlainSteps
 from model.scoring import token_nats
 from model.steps import joined
 from tests.data.batches.test_windows import split_of
@@ -43,7 +42,7 @@ from tests.music import (
     transposition_range,
     vocabulary_for,
 )
-from tests.tensors import flat, opinionated, told
+from tests.tensors import PlainReader, flat, opinionated, told
 
 
 def window_from(ids, bar, vocabulary):
@@ -617,7 +616,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     start = guide.given.prompt
     goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
     new = model.sampling.sample(
-        PlainSteps(decoder),
+        PlainReader(decoder),
         [start],
         guide,
         guide.start(1),
@@ -638,7 +637,7 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
         allowed = np.zeros((len(ids) - 1, QUARTET.size), dtype=bool)
         allowed[np.arange(len(ids) - 1), ids[1:]] = True  # the prompt is certain
         allowed[len(start) - 1 :] = admitted
-        scored = token_nats(PlainSteps(decoder), [ids], [allowed], rebase=goes_on, side=side)[0]
+        scored = token_nats(PlainReader(decoder), [ids], [allowed], rebase=goes_on, side=side)[0]
         return scored[len(start) - 1 :]
 
     scored = nats(lambda windows, _: guide.features.compute(windows))

@@ -1,6 +1,10 @@
 """Given notes: what is told of them, and how training chooses them."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +65,31 @@ def test_nothing_is_told_where_nothing_may_be_written_or_long_before():
     is_told = seen.any(axis=(1, 2))
     assert is_told[(now >= 108) & (now < 144)].all()  # three beats before the next given note
     assert not is_told[(now < 108) | (now >= 144)].any()
+
+
+MANY_AT_ONCE = """
+import numpy as np
+from data.tokens.features import SideFeatures
+from data.tokens.given import GivenNotes
+from data.tokens.vocabulary import Kind, Vocabulary
+from tests.music import GRID
+
+vocabulary = Vocabulary(((4, 4),), (80,), (0,), 21, 108, (80,), GRID)
+features = SideFeatures(vocabulary)
+numbers = np.arange(88)
+given = GivenNotes(np.zeros(88, int), numbers, np.ones((1, 48), bool))
+context = features.nothing(1)._replace(piece=np.zeros(1, int), given=features.gathered([given]))
+ids = [vocabulary.first(kind) for kind in (Kind.START, Kind.BAR, Kind.TEMPO, Kind.POSITION)]
+bag = features.compute(np.array([ids]), context).bag
+assert {*(features.blocks["sounding"].start + numbers)} <= {*bag[0, -1].tolist()}
+"""
+
+
+def test_all_keys_given_at_once_are_told():
+    """Without compiling, where to write past the end of an array is an error."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", MANY_AT_ONCE]
+    subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[3])
 
 
 def test_a_given_note_is_told_as_if_it_sounded_from_its_position_on():
