@@ -33,7 +33,7 @@ _MAX_NUMBERS = 24  # bar numbers per system
 _LEGEND_COLUMNS = 6
 _LETTER, _LEAST_NAME = 8.5, 10  # pixels of a letter of a chord's name, and of a name that is shown
 # Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
-_NOTE_HEIGHT, _DRUM_ROW = 1.25, 1.8
+_NOTE_HEIGHT, _DRUM_ROW = 1.25, 2.4
 # Surprise: pale where a note was expected, through amber to dark red, ever darker.
 MAX_NATS = 8
 _SURPRISE = ("#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026")
