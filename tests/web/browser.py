@@ -130,10 +130,13 @@ class Tab:
         return box[0] + box[2] / 2, box[1] + box[3] / 2
 
     def click(self, selector):
-        """Clicks on an element as soon as it is there and can be clicked on."""
+        """Clicks on an element as soon as it is there, can be clicked on, and stands still."""
         find = f"document.querySelector({json.dumps(selector)})"
         self.until(f"!!{find} && !{find}.disabled")
-        self.drag([self.place(selector)])
+        place = None
+        while (now := self.place(selector)) != place:
+            place = now
+        self.drag([place])
 
     def drag(self, places, modifiers=0):
         """Presses the mouse at the first place and lets go at the last."""

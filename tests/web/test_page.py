@@ -158,6 +158,7 @@ def ask_why(tab, presses):
     tab.ask("document.getElementById('roll').focus()")
     for _ in range(presses):
         tab.key("ArrowRight")
+    tab.ask("document.getElementById('status').textContent = ''")  # what was said of another
     tab.key("Enter")
     says(tab, "alternatives for")
 
