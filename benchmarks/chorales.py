@@ -57,28 +57,39 @@ REST, HIGHEST = -1, 127
 Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 
+def runs(values: NDArray[Any], strike: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where runs of equal values (T,) begin, and how long they are, (N,) each.
+
+    A run begins anew every `strike` steps from the first on; 0: never.
+    """
+    steps = np.arange(len(values))
+    is_struck = steps % strike == 0 if strike else steps == 0
+    is_new = np.append(False, values[1:] != values[:-1])
+    onsets = np.flatnonzero(is_new | is_struck)
+    return onsets, np.diff(onsets, append=len(values))
+
+
+def in_common_time(rows: Sequence[Any], steps: int, grid: Grid, tempo_bpm: int) -> Score:
+    """Return notes, as NOTE has them, as a piece of so many steps in bars of 4/4."""
+    bar_steps = grid.bar_steps(4, 4)
+    bars = np.full(-(-steps // bar_steps), 0, dtype=BAR)
+    bars["numerator"], bars["denominator"], bars["length"] = 4, 4, bar_steps
+    tempos = np.full(len(bars), tempo_bpm)
+    return canonical(np.array(rows, dtype=NOTE), bars, tempos, grid)[0]
+
+
 def score_of(grid: NDArray[np.int64], strike: int) -> Score:
     """Turn pitches (T, 4), a row a sixteenth, into a piece in bars of 4/4 from the first row on.
 
     A pitch that goes on is struck again every `strike` steps from the first on; 0: it is held.
     """
-    steps = np.arange(len(grid))
-    is_struck = steps % strike == 0 if strike else steps == 0
-    rows = []
-    for program, pitches in zip(VOICES, grid.T, strict=True):
-        is_new = np.diff(pitches, prepend=pitches[0]) != 0
-        onsets = np.flatnonzero(is_new | is_struck)  # (N,)
-        lengths = np.diff(onsets, append=len(pitches))
-        rows += [
-            (onset, length, pitches[onset], VELOCITY, program)
-            for onset, length in zip(onsets, lengths, strict=True)
-            if pitches[onset] != REST
-        ]
-    notes = np.array(rows, dtype=NOTE)
-    bar_steps = GRID.bar_steps(4, 4)
-    bars = np.full(-(-len(grid) // bar_steps), 0, dtype=BAR)
-    bars["numerator"], bars["denominator"], bars["length"] = 4, 4, bar_steps
-    return canonical(notes, bars, np.full(len(bars), TEMPO_BPM), GRID)[0]
+    rows = [
+        (onset, length, pitches[onset], VELOCITY, program)
+        for program, pitches in zip(VOICES, grid.T, strict=True)
+        for onset, length in zip(*runs(pitches, strike), strict=True)
+        if pitches[onset] != REST
+    ]
+    return in_common_time(rows, len(grid), GRID, TEMPO_BPM)
 
 
 def grid_of(score: Score) -> NDArray[np.int64]:

@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import train
-from benchmarks.chorales import write_corpus
+from benchmarks.chorales import in_common_time, runs, write_corpus
 from benchmarks.models import refused_in_a_line
 from benchmarks.tables import parser_of
 from common.cli import fail
-from data.canonical import canonical
 from data.corpus.corpus import Corpus
 from data.corpus.embedded import VELOCITY
-from data.score import BAR, NOTE, Grid, Score
+from data.score import Grid, Score
 from data.tokens.tokenizer import decode
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import corpus_of, load
@@ -68,23 +67,13 @@ def score_of(sounds: Frames, grid: Grid, strike: int = 0) -> Score:
 
     A key that sounds on is struck again every `strike` frames of the piece; 0: it is held.
     """
-    before = np.pad(sounds, ((1, 0), (0, 0)))[:-1]
-    again = np.arange(len(sounds)) % strike == 0 if strike else np.zeros(len(sounds), dtype=bool)
-    begins = sounds & (~before | again[:, None])
-    notes = []
-    for key in range(KEYS):
-        off = np.flatnonzero(
-            begins[:, key] | ~sounds[:, key]
-        )  # a note is over at the next of these
-        for onset in np.flatnonzero(begins[:, key]).tolist():
-            over = off[np.searchsorted(off, onset + 1) :]
-            end = int(over[0]) if len(over) else len(sounds)
-            notes.append((onset, end - onset, LOWEST + key, VELOCITY, 0))
-    length = grid.bar_steps(*grid.default_meter)
-    bars = np.full(-(-len(sounds) // length), 0, dtype=BAR)
-    bars["numerator"], bars["denominator"], bars["length"] = *grid.default_meter, length
-    tempos = np.full(len(bars), grid.default_tempo_bpm)
-    return canonical(np.array(notes, dtype=NOTE), bars, tempos, grid)[0]
+    rows = [
+        (onset, length, LOWEST + key, VELOCITY, 0)
+        for key, own in enumerate(sounds.T)
+        for onset, length in zip(*runs(own, strike), strict=True)
+        if own[onset]
+    ]
+    return in_common_time(rows, len(sounds), grid, grid.default_tempo_bpm)
 
 
 def frames_of(score: Score) -> Frames:
