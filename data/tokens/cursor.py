@@ -14,6 +14,7 @@ Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelft
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias, get_type_hints
 
 import numpy as np
@@ -31,8 +32,12 @@ def record_of(row: type) -> np.dtype[np.void]:
     Loops take such an array, or a record of it, as one pointer: an array for each field takes far
     longer to compile.
     """
-    fields = [(name, np.int64) for name in reversed(get_type_hints(row))]
-    return np.dtype((np.record, fields), align=True)
+    return records(reversed(get_type_hints(row)))
+
+
+def records(names: Iterable[str]) -> np.dtype[np.void]:
+    """Return the type of arrays whose elements, records, have an int64 of each name."""
+    return np.dtype((np.record, [(name, np.int64) for name in names]), align=True)
 
 
 def record(row: type, **values: int) -> Any:

@@ -24,7 +24,7 @@ from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
 from data.tokens.chords import CHORDS_WIDTH, ToldChords, tell_chords, told_chords
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start
+from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, records
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, first_to_come, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
@@ -574,9 +574,8 @@ class SideFeatures:
         self.shape["n_durations"] = vocabulary.longest_duration
         self.shape["first_duration"] = vocabulary.first(Kind.DURATION)
         firsts = {"harmony": 0, **starts}
-        kind = np.dtype((np.record, [(name, np.int64) for name in firsts]), align=True)
         self.layout = Layout(
-            at=np.array([tuple(firsts.values())], kind)[0],
+            at=np.array([tuple(firsts.values())], records(firsts))[0],
             size=self.size,
             words=vocabulary.words,
             programs=few,
