@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from data.texture import has_regular_bars, polyphony, rests
 from data.voice_leading import parallels
 
 Pitch = Annotated[int, Range(0, 127)]
+
+Counted = TypeVar("Counted", Ensemble, Rhythm)
 
 VERSION = 3  # to be raised where a field changes
 
@@ -200,23 +202,19 @@ class Style:
         ensembles = [each for each in self.ensembles if {*each.programs} <= {*known}]
         if not ensembles:
             return []
-        pieces = np.array([each.pieces for each in ensembles])
-        drawn = rng.choice(len(ensembles), count, p=pieces / pieces.sum())
-        return [ensembles[number].programs for number in drawn.tolist()]
+        return [each.programs for each in _drawn(ensembles, count, rng)]
 
     def draw_rhythms(
         self, count: int, rng: np.random.Generator, steps_per_beat: int
     ) -> NDArray[np.bool_]:
         """Draw on which steps of a beat notes may begin in pieces, (count, steps a beat).
 
-        None are known: on all of them.
+        None are known: (count, 0).
         """
         if not self.rhythms:
-            return np.ones((count, steps_per_beat), dtype=bool)
-        pieces = np.array([each.pieces for each in self.rhythms])
-        drawn = rng.choice(len(pieces), count, p=pieces / pieces.sum()).tolist()
-        steps = [self.rhythms[number].steps for number in drawn]
-        return np.array([np.isin(np.arange(steps_per_beat), each) for each in steps])
+            return np.empty((count, 0), dtype=bool)
+        drawn, steps = _drawn(self.rhythms, count, rng), np.arange(steps_per_beat)
+        return np.array([np.isin(steps, each.steps) for each in drawn])
 
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None
@@ -249,3 +247,10 @@ class Style:
         near = [f for f in alike if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
         near = [form for form in near if form.final_position == final_position] or near
         return near[rng.integers(len(near))] if near else None
+
+
+def _drawn(known: Sequence[Counted], count: int, rng: np.random.Generator) -> list[Counted]:
+    """Draw some of what is known, each as often as pieces have it."""
+    pieces = np.array([each.pieces for each in known])
+    numbers = rng.choice(len(known), count, p=pieces / pieces.sum())
+    return [known[number] for number in numbers.tolist()]

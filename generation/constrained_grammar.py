@@ -256,7 +256,7 @@ class ConstrainedGrammar:
             keys: (B,) which key it shall think that a piece is in, where none is asked for and
                 nothing given says so.
             ensembles: (B,) the programs that play in each; none: all that may.
-            steps: (B, beat) on which steps of a beat notes begin in each; None: on all.
+            steps: (B, beat) on which steps of a beat notes begin in each; None, (B, 0): on all.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
@@ -282,7 +282,7 @@ class ConstrainedGrammar:
             note_ends=none,
             new_ends=none.copy(),
             sounding=np.tile(given.sounding, (batch, 1)),
-            steps=np.ones((batch, rules.asked.beat), dtype=bool) if steps is None else steps,
+            steps=np.empty((batch, 0), dtype=bool) if steps is None else steps,
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
         return ConstrainedState(rows, plays)

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
-    steps: NDArray[np.bool_]  # (B, beat) on which steps of a beat notes begin in the piece
+    steps: NDArray[np.bool_]  # (B, beat) on which steps of a beat notes begin; (B, 0): on all
 
 
 # Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
@@ -50,7 +50,7 @@ class One(NamedTuple):
     note_ends: Ints  # (N,)
     new_ends: Ints  # (N,)
     sounding: Ints  # (S,)
-    steps: NDArray[np.bool_]  # (beat,)
+    steps: NDArray[np.bool_]  # (beat,), or (0,)
     reach: Ints  # (REACH, P) of scratch
 
 

@@ -56,7 +56,7 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
     before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
     for token in range(len(mask)):
         before[token] = mask[token]
-    if not is_in_note:
+    if is_between and len(one.steps) > 0:
         keep_rhythm(first, one.steps, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.is_regular and is_between:
