@@ -105,12 +105,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def _add_command(
-    what: Any,
-    name: str,
-    text: str,
-    midi: str = "",
-    nargs: str = "*",
-    count: int = 0,
+    what: Any, name: str, text: str, midi: str = "", nargs: str = "*", count: int = 0
 ) -> argparse.ArgumentParser:
     """Add a command with the options that it shares with others.
 

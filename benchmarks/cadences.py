@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Records
 from data.keys import KEY_PROFILES, PROFILES, Key, pitched_notes
 from data.score import NOTE, Score
 
 
-def final_chord(score: Score) -> NDArray[np.void]:
+def final_chord(score: Score) -> Records:
     """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
     notes = pitched_notes(score)
     if not len(notes):
@@ -18,7 +18,7 @@ def final_chord(score: Score) -> NDArray[np.void]:
     return np.asarray(notes[notes["onset"] + notes["duration"] > last])
 
 
-def root_of_triad(chord: NDArray[np.void]) -> int | None:
+def root_of_triad(chord: Records) -> int | None:
     """Return the pitch class of the bass of a major or minor triad in root position, else None.
 
     Pitch classes may be doubled and the fifth may be missing, the third may not.

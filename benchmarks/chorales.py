@@ -34,6 +34,7 @@ from torch import Tensor, nn
 import train
 from benchmarks.models import refused_in_a_line
 from benchmarks.tables import parser_of
+from common.arrays import Ints
 from common.cli import fail
 from common.files import replace_folder
 from common.interface import SideInput
@@ -54,10 +55,10 @@ FOLDER = "datasets/jsb/struck-{}"  # configs/chorales.yaml trains on that of eve
 CONFIG = "benchmarks/configs/chorales.yaml"
 VOICES = np.array([*PROGRAMS.values()])  # soprano, alto, tenor, bass
 REST, HIGHEST = -1, 127
-Grids = dict[str, list[NDArray[np.int64]]]  # by split; (T, 4) pitches a piece, a row a sixteenth
+Grids = dict[str, list[Ints]]  # by split; (T, 4) pitches a piece, a row a sixteenth
 
 
-def runs(values: NDArray[Any], strike: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def runs(values: NDArray[Any], strike: int) -> tuple[Ints, Ints]:
     """Return where runs of equal values (T,) begin, and how long they are, (N,) each.
 
     A run begins anew every `strike` steps from the first on; 0: never.
@@ -78,7 +79,7 @@ def in_common_time(rows: Sequence[Any], steps: int, grid: Grid, tempo_bpm: int) 
     return canonical(np.array(rows, dtype=NOTE), bars, tempos, grid)[0]
 
 
-def score_of(grid: NDArray[np.int64], strike: int) -> Score:
+def score_of(grid: Ints, strike: int) -> Score:
     """Turn pitches (T, 4), a row a sixteenth, into a piece in bars of 4/4 from the first row on.
 
     A pitch that goes on is struck again every `strike` steps from the first on; 0: it is held.
@@ -92,7 +93,7 @@ def score_of(grid: NDArray[np.int64], strike: int) -> Score:
     return in_common_time(rows, len(grid), GRID, TEMPO_BPM)
 
 
-def grid_of(score: Score) -> NDArray[np.int64]:
+def grid_of(score: Score) -> Ints:
     """Return the grid of a Score: undo `score_of`, up to a rest of all voices at the end."""
     notes = score.notes
     grid = np.full((int((notes["onset"] + notes["duration"]).max()), len(VOICES)), REST)

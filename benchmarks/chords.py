@@ -30,6 +30,7 @@ from benchmarks.cadences import closes_on_tonic, estimate_key
 from benchmarks.given import MEASURES
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import parser_of
+from common.arrays import Bools, Ints, Reals
 from common.cli import positive_integer
 from data.chords import Span
 from data.harmony import chords_of
@@ -51,8 +52,6 @@ from generation.rules import allow_rows
 from generation.seeds import voices_of
 from model.config import SamplingOptions
 from model.temperature import allowed_alone
-
-Ids = NDArray[np.int64]
 
 
 def chord_text(score: Score, spans: Sequence[Span]) -> str:
@@ -133,22 +132,22 @@ class Watched(ConstrainedGrammar):
     """A grammar that knows what it would allow if no chords had to hold."""
 
     is_told = True
-    free: NDArray[np.bool_]
+    free: Bools
 
-    def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
+    def allowed(self, state: ConstrainedState) -> Bools:
         """Return what may come next, and keep what might come without chords."""
         self.free = np.empty((len(state.at), self.vocabulary.size), dtype=bool)
         allow_rows(self._rules._replace(chords=NO_CHORDS), state.rows, self.free)
         return super().allowed(state)
 
-    def _window(self, state: ConstrainedState, ids: Ids) -> Any:
+    def _window(self, state: ConstrainedState, ids: Ints) -> Any:
         window = super()._window(state, ids)
         if not self.is_told:
             window.context.harmony[:] = -1
         return window
 
 
-def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.float64]:
+def left_to_rule(model: Model, request: Request, is_told: bool) -> Reals:
     """Return (4,) what the rule does to a piece: nats, choices changed; and choices, notes."""
     nats, grammars = list[float](), list[Watched]()
 
@@ -158,7 +157,7 @@ def left_to_rule(model: Model, request: Request, is_told: bool) -> NDArray[np.fl
         grammars[-1].guidance *= is_told
         return grammars[-1]
 
-    def watch(logits: NDArray[Any], allowed: NDArray[np.bool_]) -> Any:
+    def watch(logits: NDArray[Any], allowed: Bools) -> Any:
         either = grammars[-1].free[0] | allowed[0]
         likely = np.exp(logits[0] - logits[0][either].max(), dtype=float) * either
         nats.append(-float(np.log(likely[allowed[0]].sum() / likely.sum())))

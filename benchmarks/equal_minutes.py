@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import symusic
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
 from benchmarks.gpt2 import CONTEXT, of_transformers
 from benchmarks.models import model_and_corpus
 from benchmarks.tables import parser_of
 from benchmarks.training import PRECISIONS
+from common.arrays import Ints
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
@@ -40,8 +40,6 @@ WIDTH, BATCH, RATE, DROPOUT = 128, 4, 0.002, 0.1
 WARM_UP = 100  # steps
 KEYS = 6  # semitones up and down
 LONGEST = 16  # quarter notes, or seconds, that a duration may take
-
-Ids = NDArray[np.int64]
 
 
 def trained_by_etude(folder: str, run: str, minutes: float, begin_with: str) -> None:
@@ -79,7 +77,7 @@ def remi_for(vocabulary: Vocabulary) -> Any:
     )
 
 
-def spelled(score: Score, remi: Any, vocabulary: Vocabulary) -> Ids:
+def spelled(score: Score, remi: Any, vocabulary: Vocabulary) -> Ints:
     """Return a Score's ids (T,) by REMI, from BOS to EOS."""
     tempi = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
     lines = score.bar_starts
@@ -110,7 +108,7 @@ class Trained:
         lines: of the training pieces.
     """
 
-    def __init__(self, remi: Any, lines: list[Ids]) -> None:
+    def __init__(self, remi: Any, lines: list[Ints]) -> None:
         torch.manual_seed(0)
         self.rng = np.random.default_rng(0)
         self.lines = lines
@@ -130,12 +128,12 @@ class Trained:
             logits: torch.Tensor = self.model(ids).logits
         return logits.float()
 
-    def window(self) -> Ids:
+    def window(self) -> Ints:
         """Draw a window (CONTEXT + 1,) of a piece in any key, Pad (0) after its end."""
         line = self.lines[self.rng.choice(len(self.lines), p=self.shares)]
         begin = self.rng.integers(max(1, len(line) - CONTEXT))
         window = line[begin : begin + CONTEXT + 1]
-        moved: Ids = window + self.is_pitch[window] * int(self.rng.integers(-KEYS, KEYS + 1))
+        moved: Ints = window + self.is_pitch[window] * int(self.rng.integers(-KEYS, KEYS + 1))
         window = moved if np.array_equal(self.is_pitch[moved], self.is_pitch[window]) else window
         return np.pad(window, (0, CONTEXT + 1 - len(window)))
 
@@ -152,7 +150,7 @@ class Trained:
         self.optimizer.step()
         self.optimizer.zero_grad()
 
-    def learn(self, minutes: float, valid: list[Ids]) -> float:
+    def learn(self, minutes: float, valid: list[Ints]) -> float:
         """Learn for so many minutes of training, and return the fewest nats of the lines scored."""
         left, best, number = 60 * minutes, math.inf, 0  # seconds
         checks = [left / 2, 0]
@@ -167,7 +165,7 @@ class Trained:
         return best
 
     @torch.inference_mode()
-    def nats(self, line: Ids) -> float:
+    def nats(self, line: Ints) -> float:
         """Return the nats of a line after its first id."""
         self.model.eval()
         total, scored, half = 0.0, 1, CONTEXT // 2

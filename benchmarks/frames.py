@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import train
 from benchmarks.chorales import in_common_time, runs, write_corpus
 from benchmarks.models import refused_in_a_line
 from benchmarks.tables import parser_of
+from common.arrays import Bools
 from common.cli import fail
 from data.corpus.corpus import Corpus
 from data.corpus.embedded import VELOCITY
@@ -38,7 +38,7 @@ from generation.model import corpus_of, load
 CONFIG = "benchmarks/configs/frames.yaml"
 KEYS, LOWEST = 88, 21  # of a piano; the pitch of the first
 FRAMES_PER_QUARTER = {"JSB_Chorales": 1}  # else 2
-Frames = NDArray[np.bool_]  # (F, KEYS): which keys sound
+Frames = Bools  # (F, KEYS): which keys sound
 
 
 def read_frames(source: Path) -> dict[str, list[Frames]]:

@@ -31,7 +31,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.cadences import (
     closes_on_tonic,
@@ -42,6 +41,7 @@ from benchmarks.cadences import (
 )
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
+from common.arrays import Bools, Ids, Ints, Records
 from data.corpus.corpus import SPLITS, Corpus
 from data.instrument_names import instrument_name
 from data.keys import Key, high_to_low, key_pitch_classes, melody_key, pitched_notes
@@ -63,7 +63,6 @@ from generation.model import Model
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from generation.writing import rank
-from model.steps import Ids
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
@@ -175,7 +174,7 @@ def closes(score: Score, key: Key) -> bool:
     return is_in(final_chord(score), key) or closes_on_tonic(score, key)
 
 
-def sounding_notes(score: Score) -> NDArray[np.int64]:
+def sounding_notes(score: Score) -> Ints:
     """Return how many notes of each instrument but drums, (I, S), sound at each step.
 
     The first step is that of the first note.
@@ -355,7 +354,7 @@ def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
     ]
 
 
-def _at_once(notes: NDArray[np.void], tune: int | None) -> float:
+def _at_once(notes: Records, tune: int | None) -> float:
     """Return how many notes begin together, the tune's left out."""
     others = notes["onset"][notes["program"] != tune]
     return len(others) / max(1, len(np.unique(others)))
@@ -382,11 +381,11 @@ def voices(model: Model, corpus: Corpus) -> None:
         row(instrument_name(program, vocabulary.grid), *cells)
 
 
-def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> Bools:
     """Return whether each id (T,) belongs to a note of a program, by its number."""
     windows = read_windows(ids[None], vocabulary)
     at = windows.note_at[0]
-    is_own: NDArray[np.bool_] = programs_of(ids[at], vocabulary) == number
+    is_own: Bools = programs_of(ids[at], vocabulary) == number
     is_own &= (at >= 0) & (windows.kind[0] >= Kind.NOTE)
     return is_own
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Reals
 from common.cli import fail
 from common.interface import PAD
 from data.corpus.corpus import Corpus, CorpusError
@@ -17,9 +17,8 @@ from data.midi.quantize import MidiError
 from data.tokens.features import SideArrays
 from data.tokens.windows import read_windows
 from generation.model import Model, corpus_of, load
-from model.scoring import Nats, Row, token_nats
+from model.scoring import Row, token_nats
 from model.serialization import ModelFileError
-from model.steps import Ids
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
@@ -45,12 +44,8 @@ def model_and_corpus(options: argparse.Namespace) -> tuple[Model, Corpus]:
 
 
 def told_nats(
-    model: Model,
-    pieces: Sequence[Ids],
-    allowed: Sequence[NDArray[np.bool_]],
-    number: str,
-    **tables: Any,
-) -> list[Nats]:
+    model: Model, pieces: Sequence[Ids], allowed: Sequence[Bools], number: str, **tables: Any
+) -> list[Reals]:
     """Return the nats of each token of whole pieces (`token_nats`) that are told something.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.arrays import offsets, reduce_segments, segment_ids
+from common.arrays import Ints, Records, offsets, reduce_segments, segment_ids
 from data.score import (
     BAR,
     DRUMS,
@@ -30,11 +30,11 @@ class ScoreBatch:
     onsets count from its own beginning.
     """
 
-    notes: NDArray[np.void]  # (N,) of NOTE
-    bars: NDArray[np.void]  # (M,) of BAR
+    notes: Records  # (N,) of NOTE
+    bars: Records  # (M,) of BAR
     tempo_bpm: NDArray[np.int32]  # (M,)
-    note_offsets: NDArray[np.int64]  # (P + 1,)
-    bar_offsets: NDArray[np.int64]  # (P + 1,)
+    note_offsets: Ints  # (P + 1,)
+    bar_offsets: Ints  # (P + 1,)
     grid: Grid
 
     @classmethod
@@ -81,7 +81,7 @@ _VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each M
 
 
 def canonical(
-    notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
+    notes: Records, bars: Records, tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, GridChanges]:
     """Return the one Score for these notes and bars, and what that merged and cut.
 
@@ -104,11 +104,11 @@ def canonical(
 
 
 def canonical_batch(
-    notes: NDArray[np.void],
-    bars: NDArray[np.void],
+    notes: Records,
+    bars: Records,
     tempo_bpm: ArrayLike,
-    note_offsets: NDArray[np.int64],
-    bar_offsets: NDArray[np.int64],
+    note_offsets: Ints,
+    bar_offsets: Ints,
     grid: Grid,
 ) -> tuple[ScoreBatch, list[GridChanges]]:
     """Make P pieces canonical, fewer than 2^16 and given end to end; see `canonical`.
@@ -152,18 +152,14 @@ def canonical_batch(
     return ScoreBatch(notes, bars, tempo, note_offsets, bar_offsets, grid), changes
 
 
-def _voice(notes: NDArray[np.void]) -> NDArray[np.int64]:
+def _voice(notes: Records) -> Ints:
     """Return one number for (program, pitch) of each note, rising with program, then pitch."""
     return np.asarray(notes["program"].astype(np.int64) * 128 + notes["pitch"])
 
 
 def _fit_bars(
-    bars: NDArray[np.void],
-    tempo: NDArray[np.int32],
-    bar_offsets: NDArray[np.int64],
-    last_onset: NDArray[np.int64],
-    grid: Grid,
-) -> tuple[NDArray[np.void], NDArray[np.int32], NDArray[np.int64]]:
+    bars: Records, tempo: NDArray[np.int32], bar_offsets: Ints, last_onset: Ints, grid: Grid
+) -> tuple[Records, NDArray[np.int32], Ints]:
     """Return bars, tempi and offsets up to the bar of each piece's last onset; none for -1."""
     bar_counts = np.diff(bar_offsets)
     if not bar_counts.all():
@@ -186,9 +182,7 @@ def _fit_bars(
     return bars, tempo[chosen], offsets(np.bincount(piece[chosen], minlength=len(last_onset)))
 
 
-def _check_ranges(
-    notes: NDArray[np.void], bars: NDArray[np.void], tempo_bpm: ArrayLike, grid: Grid
-) -> None:
+def _check_ranges(notes: Records, bars: Records, tempo_bpm: ArrayLike, grid: Grid) -> None:
     for name, low, high in (
         ("onset", 0, 2**30),
         ("pitch", 0, 127),

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ints
 from common.options import Count
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
@@ -50,7 +50,7 @@ def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
 
     One note in 1,000 is out at either end.
     """
-    pitches: dict[int, list[NDArray[np.int64]]] = {}
+    pitches: dict[int, list[Ints]] = {}
     for notes in map(pitched_notes, scores):
         for program in np.unique(notes["program"]).tolist():
             pitches.setdefault(program, []).append(notes["pitch"][notes["program"] == program])

@@ -2,18 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ids, Ints
 from common.compiled import compiled
 from data.keys import KEY_PROFILES, LEAST_HEARD, PROFILES, Key, pitched_notes
 from data.score import Score
 
 
 @compiled
-def follow_key(profiles: NDArray[np.int64], heard: NDArray[np.int64]) -> tuple[int, int]:
+def follow_key(profiles: Ints, heard: Ints) -> tuple[int, int]:
     """Find the key whose profile notes follow best.
 
     Args:
@@ -37,7 +36,7 @@ def follow_key(profiles: NDArray[np.int64], heard: NDArray[np.int64]) -> tuple[i
     return best % 12 if is_heard else -1, best // 12
 
 
-def key_followed(pitches: NDArray[np.integer[Any]]) -> Key | None:
+def key_followed(pitches: Ids) -> Key | None:
     """Return the key that notes of these pitches (N,) follow, if there is one."""
     tonic, mode = follow_key(KEY_PROFILES, np.bincount(pitches % 12, minlength=12))
     return None if tonic < 0 else Key(int(tonic), list(PROFILES)[int(mode)])

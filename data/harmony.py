@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ints, Reals, Records, offsets, segment_ids
 from common.interface import OCTAVE
-from data.arrays import offsets, segment_ids
 from data.chords import CHORDS, KINDS, Chord, Span
 from data.keys import Key, harmonic_scale, pitched_notes, spell_pitch
 from data.score import Grid, Score
-
-Ints: TypeAlias = NDArray[np.int64]
 
 LONGEST = 16  # half beats that a chord is looked for in, at most
 _AT_ONCE = 1024  # half beats that are judged together
@@ -38,7 +35,7 @@ class Pulse(NamedTuple):
     level: Ints  # (H,) 0 where a bar begins, 1 on another beat, 2 off the beat
 
     @classmethod
-    def of(cls, bars: NDArray[np.void], grid: Grid) -> Pulse:
+    def of(cls, bars: Records, grid: Grid) -> Pulse:
         """Return the half beats of bars, (M,) of BAR; of an upbeat the last is whole."""
         edges, levels, at = list[int](), list[int](), 0
         for number, (*meter, steps) in enumerate(bars.tolist()):
@@ -53,7 +50,7 @@ class Pulse(NamedTuple):
         return cls(np.array([*edges, at]), np.array(levels, dtype=np.int64))
 
 
-def _templates() -> NDArray[np.float64]:
+def _templates() -> Reals:
     """Return (36, K), what speaks for each chord: notes, that they sound, and the first bass."""
     columns = []
     for above in CHORDS.values():
@@ -155,7 +152,7 @@ def _chord(number: int, lowest: int) -> Chord:
     return chord._replace(bass=lowest) if lowest in chord.classes else chord
 
 
-def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[NDArray[np.float64], Ints]:
+def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[Reals, Ints]:
     """Return (H, 12) the share of each pitch class in what sounds in each half beat, and the bass.
 
     The bass is (H,) the pitch class of the lowest of the notes that sound first; OCTAVE: none does.

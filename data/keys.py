@@ -7,13 +7,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Bools, Reals, Records
 from data.score import DRUMS, Score
 
 Mode = Literal["major", "minor"]
 
 # How well each of the 12 pitch classes from the tonic up fits the key, as listeners rated them:
 # Krumhansl & Kessler 1982; Krumhansl 1990, Cognitive Foundations of Musical Pitch, table 2.1.
-PROFILES: dict[Mode, NDArray[np.float64]] = {
+PROFILES: dict[Mode, Reals] = {
     "major": np.array([6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88]),
     "minor": np.array([6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17]),
 }
@@ -98,7 +99,7 @@ def spell_pitch(pitch: int, key: Key) -> tuple[str, int, int]:
     return name, alteration, (pitch - alteration) // 12 - 1
 
 
-def key_pitch_classes(key: Key) -> NDArray[np.bool_]:
+def key_pitch_classes(key: Key) -> Bools:
     """Return (12,), whether each pitch class, C first, belongs to a key; minor has nine of them."""
     belongs = np.zeros(12, dtype=bool)
     belongs[(key.tonic + np.array(_MINOR if key.mode == "minor" else _MAJOR)) % 12] = True
@@ -111,7 +112,7 @@ def harmonic_scale(key: Key) -> list[int]:
     return [(key.tonic + above) % 12 for above in scale]
 
 
-def melody_key(notes: NDArray[np.void]) -> Key | None:
+def melody_key(notes: Records) -> Key | None:
     """Estimate the key of the notes of a melody, in order; None of few pitch classes, or of all.
 
     To how well the notes fit a profile (the correlation with their time, Krumhansl 1990, chapter 4)
@@ -163,7 +164,7 @@ def _fits(sounding: NDArray[np.number[Any]]) -> Iterator[tuple[Key, float, float
             yield Key(tonic, mode), correlation, float(shares[(tonic + scale) % 12].sum())
 
 
-def pitched_notes(score: Score) -> NDArray[np.void]:
+def pitched_notes(score: Score) -> Records:
     """Return (N,) of NOTE: the notes that are not drums."""
     return np.asarray(score.notes[score.notes["program"] != DRUMS])
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ints
 from common.options import Count
 from data.keys import high_to_low, pitched_notes
 from data.score import Score
@@ -72,20 +72,20 @@ def repeats_of(score: Score) -> list[Repeat]:
     return [repeat for repeat in found if repeat.begin_step >= score.bars["length"][0]]
 
 
-def _melody(score: Score) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _melody(score: Score) -> tuple[Ints, Ints]:
     """Return onsets and pitches of the highest notes of the highest program."""
     notes = score.notes[score.notes["program"] == high_to_low(score)[0]]
     last = np.append(np.diff(notes["onset"]) > 0, True)
     return notes["onset"][last].astype(np.int64), notes["pitch"][last].astype(np.int64)
 
 
-def _run(steps: NDArray[np.int64], pitch: NDArray[np.int64], place: int) -> tuple[int, ...]:
+def _run(steps: Ints, pitch: Ints, place: int) -> tuple[int, ...]:
     """Return the pitches of a run of notes, and the steps between them."""
     end = place + RUN_NOTES
     return (*pitch[place:end].tolist(), *steps[place : end - 1].tolist())
 
 
-def _common(steps: NDArray[np.int64], pitch: NDArray[np.int64], before: int, place: int) -> int:
+def _common(steps: Ints, pitch: Ints, before: int, place: int) -> int:
     """Count the notes that are the same from two places on, up to the second."""
     most = min(place - before, len(pitch) - place)
     is_same = pitch[before : before + most] == pitch[place : place + most]

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from data.arrays import offsets
+from common.arrays import Bools, Ints, Reals, Records, offsets
 
-Whole = TypeVar("Whole", int, NDArray[np.int64])
+Whole = TypeVar("Whole", int, Ints)
 
 DRUMS = 128  # the program number of percussion; 0-127 are General MIDI's
 FAMILY_PROGRAMS = 8  # General MIDI has 16 families, of eight programs each
@@ -136,8 +136,8 @@ SECONDS = Grid(100, "seconds")  # the seconds grid: finer than onsets can be hea
 class Score:
     """A piece in canonical form, made by `canonical` (data/canonical.py), or cut out of another."""
 
-    notes: NDArray[np.void]  # (N,) of NOTE, sorted by (onset, program, pitch)
-    bars: NDArray[np.void]  # (M,) of BAR; each starts where the one before ends
+    notes: Records  # (N,) of NOTE, sorted by (onset, program, pitch)
+    bars: Records  # (M,) of BAR; each starts where the one before ends
     tempo_bpm: NDArray[np.int32]  # (M,) one of TEMPO_LEVELS a bar, in quarter notes a minute
     grid: Grid
 
@@ -154,12 +154,12 @@ class Score:
     __hash__ = None  # type: ignore[assignment]  # arrays inside: equal, but not hashable
 
     @property
-    def bar_starts(self) -> NDArray[np.int64]:
+    def bar_starts(self) -> Ints:
         """(M + 1,) first step of each bar; the last entry is the end of the last bar."""
         return offsets(self.bars["length"])
 
     @property
-    def bar_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def bar_positions(self) -> tuple[Ints, Ints]:
         """(N,) the index of the bar each note begins in, and (N,) the step in that bar."""
         onset, starts = self.notes["onset"].astype(np.int64), self.bar_starts
         bar = np.searchsorted(starts, onset, side="right") - 1
@@ -179,7 +179,7 @@ class Score:
         ends = self.notes["onset"].astype(np.int64) + self.notes["duration"]
         return int(max(self.bar_starts[-1], ends.max(initial=0)))
 
-    def step_seconds(self, steps: ArrayLike) -> NDArray[np.float64]:
+    def step_seconds(self, steps: ArrayLike) -> Reals:
         """Return the seconds from the beginning at which steps fall, by the bars' tempi.
 
         Past the last bar its tempo goes on.
@@ -211,7 +211,7 @@ def is_compound(numerator: int, denominator: int) -> bool:
     return numerator % 3 == 0 and numerator > 3 and denominator >= 8
 
 
-def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> NDArray[np.bool_]:
+def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> Bools:
     """Return whether a MIDI file can say each meter."""
     above = np.asarray(numerator)
     return np.isin(denominator, DENOMINATORS) & (above >= 1) & (above <= MOST_NUMERATOR)

@@ -17,12 +17,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints, Reals
 from common.interface import OCTAVE
 from data.keys import KEY_PROFILES, pitched_notes
 from data.score import Score
 
-Numbers: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = Reals
 Figures: TypeAlias = Numbers | list[float]
 
 VERSION = 1  # to be raised where a statistic changes: critics (generation/critic.py) weigh them
@@ -108,7 +108,7 @@ class Line:
 class Chords:
     """What sounds at T times."""
 
-    sets: NDArray[np.bool_]  # (T, 12) whether each pitch class does
+    sets: Bools  # (T, 12) whether each pitch class does
     bass: Ints  # (T,) the lowest pitch
     kind: Ints  # (T,) among KINDS
     root: Ints  # (T,) pitch class
@@ -250,7 +250,7 @@ _of_pitches = partial(_group, needs_pitch=True)
 _of_voices, _of_pairs = partial(_group, voices=1), partial(_group, voices=2)
 
 
-def _shares(numbers: NDArray[np.integer[Any]], size: int) -> Numbers:
+def _shares(numbers: Ids, size: int) -> Numbers:
     """Return (size,) the share of each number from 0 on; NaN of none."""
     if not len(numbers):
         return np.full(size, np.nan)
@@ -261,7 +261,7 @@ def _mean(values: NDArray[Any]) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def _entropy(*columns: NDArray[np.integer[Any]]) -> float:
+def _entropy(*columns: Ids) -> float:
     """Return the entropy of rows of numbers in bits; NaN of none."""
     _, counts = np.unique(np.column_stack(columns), axis=0, return_counts=True)
     share = counts / max(counts.sum(), 1)

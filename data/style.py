@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints
 from common.interface import OCTAVE
 from common.options import Count, Measure, Range, Share
 from data.critic import Critic
@@ -204,9 +204,7 @@ class Style:
             return []
         return [each.programs for each in _drawn(ensembles, count, rng)]
 
-    def draw_rhythms(
-        self, count: int, rng: np.random.Generator, steps_per_beat: int
-    ) -> NDArray[np.bool_]:
+    def draw_rhythms(self, count: int, rng: np.random.Generator, steps_per_beat: int) -> Bools:
         """Draw on which steps of a beat notes may begin in pieces, (count, steps a beat).
 
         None are known: (count, 0).
@@ -218,7 +216,7 @@ class Style:
 
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Draw at how many steps after the last bar line final chords begin, (count,); -1: unknown.
 
         Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ints
 from data.keys import pitched_notes
 from data.score import Score
 
@@ -49,7 +49,7 @@ def has_regular_bars(score: Score) -> bool:
     return owed == 0
 
 
-def _covered(onset: NDArray[np.int64], end: NDArray[np.int64], group: NDArray[np.int64]) -> int:
+def _covered(onset: Ints, end: Ints, group: Ints) -> int:
     """Return the steps during which a note sounds, added up over groups of notes."""
     shift = group * (int(end.max()) + 1)  # one group after the other on one time axis
     order = np.argsort(onset + shift)

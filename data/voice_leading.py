@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints
 from data.keys import pitched_notes
 from data.score import Score
 
@@ -24,9 +24,9 @@ REST = -1
 class Parts:
     """Four voices, the highest first, in S slices of time in which no note begins or ends."""
 
-    steps: NDArray[np.int64]  # (S,) the duration of each slice
-    pitch: NDArray[np.int64]  # (S, PARTS) what sounds; REST where nothing does
-    begins: NDArray[np.bool_]  # (S, PARTS) whether that note begins with the slice
+    steps: Ints  # (S,) the duration of each slice
+    pitch: Ints  # (S, PARTS) what sounds; REST where nothing does
+    begins: Bools  # (S, PARTS) whether that note begins with the slice
 
     @classmethod
     def of(cls, score: Score) -> Self | None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from common.arrays import Reals
 
 CONFIDENCE, RESAMPLES = 0.95, 2000  # the share of the resamples that lies inside; how many
 _AT_ONCE = 100  # resamples
@@ -18,7 +19,7 @@ class Estimate:
     high: float
 
 
-def estimate_ratios(parts: NDArray[np.float64], whole: NDArray[np.float64]) -> list[Estimate]:
+def estimate_ratios(parts: Reals, whole: Reals) -> list[Estimate]:
     """Estimate K ratios of sums over P pieces, with percentile bootstrap intervals.
 
     Whole pieces are drawn with replacement (Efron and Tibshirani 1993, "An introduction to the

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from common.arrays import Reals
 
 FOLDS = 5
 REAL_DRAWS = 3  # of training pieces, which a classifier is to tell from held-out ones
@@ -33,12 +34,7 @@ class ToldApart:
     real: Areas  # the means of REAL_DRAWS draws of as many training pieces
 
 
-def tell_apart(
-    generated: NDArray[np.float64],
-    held_out: NDArray[np.float64],
-    train: NDArray[np.float64],
-    seed: int,
-) -> ToldApart:
+def tell_apart(generated: Reals, held_out: Reals, train: Reals, seed: int) -> ToldApart:
     """Train classifiers to tell sets of pieces apart, each judged on pieces that it did not see.
 
     They are cross-validated by piece, FOLDS times; the test of two samples by a classifier is that
@@ -58,7 +54,7 @@ def tell_apart(
     return ToldApart(_areas(generated, held_out, seed), Areas(*means))
 
 
-def _areas(ours: NDArray[np.float64], real: NDArray[np.float64], seed: int) -> Areas:
+def _areas(ours: Reals, real: Reals, seed: int) -> Areas:
     """Return how well classifiers tell two sets apart."""
     if min(len(ours), len(real)) < FOLDS:
         return Areas(float("nan"), float("nan"))
@@ -80,7 +76,7 @@ def _areas(ours: NDArray[np.float64], real: NDArray[np.float64], seed: int) -> A
     return Areas(*found)
 
 
-def comparable(figures: NDArray[np.float64]) -> NDArray[np.float64]:
+def comparable(figures: Reals) -> Reals:
     """Return statistics (pieces, F) in deviations from their means over all pieces, (pieces, G).
 
     What is not defined for a piece is as the mean. What never is, or is alike for all, is left out,

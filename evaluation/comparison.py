@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Reals
 from data.score import Score
 from data.statistics import NAMES, statistics
 from evaluation.classifier import ToldApart, tell_apart
@@ -15,8 +15,8 @@ from evaluation.classifier import ToldApart, tell_apart
 class RealStatistics:
     """The statistics (pieces, F) of real pieces, at least one of each set."""
 
-    held_out: NDArray[np.float64]
-    train: NDArray[np.float64]
+    held_out: Reals
+    train: Reals
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Comparison:
     seed: int  # of the classifiers
 
 
-def compare(own: NDArray[np.float64], real: RealStatistics, seed: int) -> Comparison:
+def compare(own: Reals, real: RealStatistics, seed: int) -> Comparison:
     """Measure how far generated pieces are from held-out ones, by every statistic.
 
     What is not defined for most of the held-out pieces means nothing for such music and is left
@@ -74,12 +74,12 @@ def compare(own: NDArray[np.float64], real: RealStatistics, seed: int) -> Compar
     return Comparison(counts, rows, told_apart, seed)
 
 
-def statistics_of(pieces: Sequence[Score]) -> NDArray[np.float64]:
+def statistics_of(pieces: Sequence[Score]) -> Reals:
     """Return (pieces, F) the statistics of each piece."""
     return np.array([statistics(score) for score in pieces]).reshape(len(pieces), len(NAMES))
 
 
-def area_alone(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
+def area_alone(ours: Reals, theirs: Reals) -> float:
     """Return the area under the ROC curve of one statistic, 0.5 to 1; NaN where one set has none.
 
     It is that of the better of two classifiers: the higher is real, or the lower.
@@ -92,7 +92,7 @@ def area_alone(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
     return max(area, 1 - area)
 
 
-def distance(real: NDArray[np.float64], written: NDArray[np.float64]) -> float:
+def distance(real: Reals, written: Reals) -> float:
     """Return how far pieces are from real ones; 0: not at all.
 
     Of each statistic a written piece has a rank among the real ones, from 0 to 1. Were the pieces
@@ -115,7 +115,7 @@ def distance(real: NDArray[np.float64], written: NDArray[np.float64]) -> float:
     return float(np.mean(distances)) if distances else float("nan")
 
 
-def _summary(values: NDArray[np.float64]) -> SetSummary:
+def _summary(values: Reals) -> SetSummary:
     """Summarize (P,) values, of which some may be NaN."""
     known = values[~np.isnan(values)]
     mean = float(known.mean()) if len(known) else float("nan")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Reals
 from data.critic import MOST_DEVIATIONS, Critic
 from data.score import Score
 from data.statistics import GROUP_OF, GROUPS
@@ -54,7 +54,7 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int, seed: int = 0) 
     return _logistic_regression(figures, np.arange(len(figures)) >= len(written))
 
 
-def _logistic_regression(figures: NDArray[np.float64], is_real: NDArray[np.bool_]) -> Critic:
+def _logistic_regression(figures: Reals, is_real: Bools) -> Critic:
     """Return the critic of statistics (N, F), of which some, (N,), are of real pieces."""
     # here, for this library takes a second to import
     from sklearn.linear_model import LogisticRegression

@@ -7,8 +7,8 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import pretty_midi
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints, Reals
 from data.batches.windows import WholePieces
 from data.canonical import ScoreBatch
 from data.corpus.corpus import Corpus, CorpusOptions
@@ -36,7 +36,7 @@ ASPECTS = {
 }
 
 # Returns the nats (T - 1,) of a piece's tokens after Start from its ids (T,) and what is allowed.
-Baseline: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.bool_]], NDArray[np.float64]]
+Baseline: TypeAlias = Callable[[Ints, Bools], Reals]
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,7 @@ class NoteSurprise:
         )
 
 
-def note_nats(
-    ids: NDArray[np.int64], nats: NDArray[np.float64], vocabulary: Vocabulary
-) -> NDArray[np.float64]:
+def note_nats(ids: Ints, nats: Reals, vocabulary: Vocabulary) -> Reals:
     """Return (N, 4) the nats of each note of a piece, in Score order: one column per aspect.
 
     To each note belong its own tokens, and those between the note before it and itself: a bar and
@@ -216,7 +214,7 @@ def note_nats(
     return cells
 
 
-def most_surprising(score: Score, nats: NDArray[np.float64], limit: int) -> list[NoteSurprise]:
+def most_surprising(score: Score, nats: Reals, limit: int) -> list[NoteSurprise]:
     """Return at most `limit` notes of a piece, the most surprising first.
 
     The nats are (N, 4), from `note_nats`; NaN for notes that were not scored.
@@ -226,7 +224,7 @@ def most_surprising(score: Score, nats: NDArray[np.float64], limit: int) -> list
     return [_note_surprise(score, row, nats[row]) for row in rows.tolist()]
 
 
-def _note_surprise(score: Score, row: int, nats: NDArray[np.float64]) -> NoteSurprise:
+def _note_surprise(score: Score, row: int, nats: Reals) -> NoteSurprise:
     """Describe one note of a Score, whose aspects have these nats, (4,)."""
     onset, _, pitch, _, program = score.notes[row].tolist()
     if program == DRUMS:
@@ -250,9 +248,7 @@ def _note_surprise(score: Score, row: int, nats: NDArray[np.float64]) -> NoteSur
     )
 
 
-def measure_surprise(
-    model: Model, path: str | Path
-) -> tuple[Score, NDArray[np.float64], list[str]]:
+def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, list[str]]:
     """Measure how surprising the model finds each note of a MIDI file.
 
     Returns:

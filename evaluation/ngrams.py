@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints, Reals
 from data.batches.id_sequences import IdSequences
 from data.corpus.corpus import Corpus
 from evaluation.likelihood import Baseline
@@ -37,11 +37,11 @@ class _Level:
 
     # (C,) rising: the index of the context without its first id, times V, plus that id; 0 for the
     # empty context
-    contexts: NDArray[np.int64]
-    begins: NDArray[np.int64]  # (C + 1,) where each context's continuations begin
-    ids: NDArray[np.int64]  # (E,) the continuations
-    share: NDArray[np.float64]  # (E,) the discounted count of each, over that of its context
-    rest: NDArray[np.float64]  # (C,) the discounts over the count: the weight of the shorter one
+    contexts: Ints
+    begins: Ints  # (C + 1,) where each context's continuations begin
+    ids: Ints  # (E,) the continuations
+    share: Reals  # (E,) the discounted count of each, over that of its context
+    rest: Reals  # (C,) the discounts over the count: the weight of the shorter one
 
 
 class NGram:
@@ -50,7 +50,7 @@ class NGram:
     The pieces are ids (T,) from Start to End. No context crosses a piece's Start.
     """
 
-    def __init__(self, pieces: Iterable[NDArray[np.int64]], order: int, size: int) -> None:
+    def __init__(self, pieces: Iterable[Ints], order: int, size: int) -> None:
         self.order, self.size = order, size
         rows = np.concatenate([_with_contexts(piece, order) for piece in pieces])
         context = np.zeros(len(rows), dtype=np.int64)  # of each row, its number among `contexts`
@@ -71,7 +71,7 @@ class NGram:
             for (contexts, grams), count in zip(found, counts, strict=True)
         ]
 
-    def probabilities(self, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def probabilities(self, contexts: Ints) -> Reals:
         """Return (N, V) the probability of each id after each of these contexts, (N, n - 1)."""
         p = np.full((len(contexts), self.size), 1 / self.size)
         rows = np.arange(len(contexts))  # those whose context of this length was seen
@@ -91,9 +91,7 @@ class NGram:
             p[row, level.ids[entry]] += level.share[entry]
         return p
 
-    def token_nats(
-        self, piece: NDArray[np.int64], allowed: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def token_nats(self, piece: Ints, allowed: Bools) -> Reals:
         """Return (T - 1,) the nats of each id after Start, among those that the grammar allows.
 
         The piece, (T,), goes from Start to End; `allowed` is bool (T - 1, V).
@@ -107,15 +105,13 @@ class NGram:
         return nats
 
 
-def _with_contexts(piece: NDArray[np.int64], order: int) -> NDArray[np.int64]:
+def _with_contexts(piece: Ints, order: int) -> Ints:
     """Return (T - 1, n) each id after Start with the n - 1 before it; Pad before Start."""
     padded = np.concatenate([np.zeros(order - 1, dtype=np.int64), piece])
     return np.lib.stride_tricks.sliding_window_view(padded, order)[1:]
 
 
-def _level(
-    contexts: NDArray[np.int64], grams: NDArray[np.int64], counts: NDArray[np.int64], size: int
-) -> _Level:
+def _level(contexts: Ints, grams: Ints, counts: Ints, size: int) -> _Level:
     """Discount one length; grams (E,), rising, are the index of a context, times V, plus an id."""
     context, ids = np.divmod(grams, size)
     begins = np.searchsorted(context, np.arange(len(contexts) + 1))
@@ -125,7 +121,7 @@ def _level(
     return _Level(contexts, begins, ids, share, np.add.reduceat(discounts, begins[:-1]) / total)
 
 
-def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _discounts(counts: Ints) -> Reals:
     """Return (4,) the discount of a count of 0, 1, 2, and 3 or more."""
     n1, n2, n3, n4 = np.bincount(counts, minlength=5)[1:5].tolist()
     y = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.arrays import reduce_segments
+from common.arrays import reduce_segments
 from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.runs import (

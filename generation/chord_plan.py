@@ -8,13 +8,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.arrays import offsets
+from common.arrays import Bools, Ints, Records, offsets
 from data.chords import Chord
 from data.keys import Key, harmonic_scale, melody_key
 from data.score import BAR, DRUMS, NOTE, Grid
-from data.tokens.cursor import Ints
 from data.tokens.vocabulary import NEVER
 from generation.chord_track import CADENCES, ChordTrack, upbeat_bars
 from generation.constraints import ConstraintError
@@ -77,7 +75,7 @@ def fill(
     return placed
 
 
-def place_chords(track: ChordTrack, bars: NDArray[np.void], begin: int, grid: Grid) -> list[Placed]:
+def place_chords(track: ChordTrack, bars: Records, begin: int, grid: Grid) -> list[Placed]:
     """Return where the chords of a track stand in bars, again and again until the last.
 
     Args:
@@ -134,7 +132,7 @@ class Chords(NamedTuple):
 
     place: Ints  # (S + 1,) number of the place in force at each step; -1: there is no chord
     since: Ints  # (S + 1,) steps since it began
-    is_beat: NDArray[np.bool_]  # (S + 1,) whether a beat begins
+    is_beat: Bools  # (S + 1,) whether a beat begins
     cycle: int
     classes: Ints  # (C,) a bit for each pitch class of the chord
     bass: Ints  # (C,) pitch class
@@ -143,7 +141,7 @@ class Chords(NamedTuple):
     wanted: Ints  # (C,) bits of what is wanted
     patience: Ints  # (C,) steps until its root and third sound at the latest
     given: Ints  # (C,) a bit for each pitch class of the given notes that sound until then
-    is_free: NDArray[np.bool_]  # (C, N) which notes may begin with it, for all that is given
+    is_free: Bools  # (C, N) which notes may begin with it, for all that is given
 
 
 def first_bar(seed: Seed) -> int:
@@ -172,7 +170,7 @@ class ChordPlan:
     """
 
     placed: tuple[Placed, ...]
-    bars: NDArray[np.void]
+    bars: Records
     begin: int
     cycle: int
 
@@ -283,9 +281,7 @@ class ChordPlan:
         return Chords._make([place, since, is_beat, self.cycle, *columns, is_free])
 
 
-def _at_place(
-    placed: Placed, given: GivenTokens, rules: Rules
-) -> tuple[tuple[int, ...], NDArray[np.bool_]]:
+def _at_place(placed: Placed, given: GivenTokens, rules: Rules) -> tuple[tuple[int, ...], Bools]:
     """Return what `Chords` has of a chord, from `classes` to `given`; and its row of `is_free`."""
     vocabulary, chord, begin, asked = given.vocabulary, placed.chord, placed.begin, rules.asked
     assert chord

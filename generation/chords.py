@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.tokens.bag import NO_PITCH
 from data.tokens.chords import turned
-from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords

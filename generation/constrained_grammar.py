@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from common.arrays import Bools, Ints
 from data.chords import Span
 from data.harmony import joined
 from data.keys import Key, key_number
@@ -153,7 +154,7 @@ class ConstrainedGrammar:
         size = self._plan.begin + int(self._plan.bars["length"].sum())
         return told_chords([joined(self.chords)], [size], [self._plan.cycle])
 
-    def _who_plays(self, constraints: Constraints) -> NDArray[np.bool_]:
+    def _who_plays(self, constraints: Constraints) -> Bools:
         """Return (P,) the programs that may play new notes: of many, those that have begun or join.
 
         Who joins may begin notes somewhere among the given ones (generation/seeds.py).
@@ -176,9 +177,7 @@ class ConstrainedGrammar:
         notes = self._rules.is_playable.reshape(len(self.vocabulary.programs), -1)
         return np.array(self.vocabulary.programs)[notes.any(axis=1)].tolist()  # type: ignore[no-any-return]
 
-    def _asked(
-        self, constraints: Constraints, tempo: int | None, is_playable: NDArray[np.bool_]
-    ) -> Asked:
+    def _asked(self, constraints: Constraints, tempo: int | None, is_playable: Bools) -> Asked:
         """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
@@ -224,10 +223,7 @@ class ConstrainedGrammar:
         return (int(bars["numerator"][-1]), int(bars["denominator"][-1])) if len(bars) else None
 
     def start(
-        self,
-        batch: int,
-        final_position: NDArray[np.int64] | int = -1,
-        keys: Sequence[Key | None] = (),
+        self, batch: int, final_position: Ints | int = -1, keys: Sequence[Key | None] = ()
     ) -> ConstrainedState:
         """Return the state of `batch` rows after the prompt: what is given before any choice.
 
@@ -242,10 +238,10 @@ class ConstrainedGrammar:
     def begin(
         self,
         batch: int,
-        final_position: NDArray[np.int64] | int = -1,
+        final_position: Ints | int = -1,
         keys: Sequence[Key | None] = (),
         ensembles: Sequence[Sequence[int]] = (),
-        steps: NDArray[np.bool_] | None = None,
+        steps: Bools | None = None,
     ) -> ConstrainedState:
         """Return the state of `batch` rows after Start alone.
 
@@ -287,13 +283,13 @@ class ConstrainedGrammar:
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
         return ConstrainedState(rows, plays)
 
-    def read(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Iterator[None]:
+    def read(self, state: ConstrainedState, ids: Ints) -> Iterator[None]:
         """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
         for token in ids:
             self.advance(state, np.full(len(state.at), token))
             yield
 
-    def allowed(self, state: ConstrainedState) -> NDArray[np.bool_]:
+    def allowed(self, state: ConstrainedState) -> Bools:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
         mask = np.empty((len(state.at), self.vocabulary.size), dtype=bool)
         allow_rows(self._rules, state.rows, mask)
@@ -314,7 +310,7 @@ class ConstrainedGrammar:
             done = (at["bar_count"] - 1) / (length.bars or NEVER)
         return float(done.clip(0, 1).min())
 
-    def whole(self, ids: ArrayLike) -> NDArray[np.int64]:
+    def whole(self, ids: ArrayLike) -> Ints:
         """Return the ids (T,) of a piece as far as its last whole note, and End.
 
         This drops Pad, the Bar that stands for End, and what was begun where sampling stopped.
@@ -384,7 +380,7 @@ class ConstrainedGrammar:
         quarters = steps / vocabulary.grid.steps_per_beat
         return np.asarray(logits - pull[:, None] * quarters, dtype=logits.dtype)
 
-    def _window(self, state: ConstrainedState, ids: NDArray[np.int64]) -> Window:
+    def _window(self, state: ConstrainedState, ids: Ints) -> Window:
         """Return the window that begins with ids (B, T)."""
         batch, length = ids.shape
         read = read_windows(ids, self.vocabulary)

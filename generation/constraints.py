@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pretty_midi
-from numpy.typing import NDArray
 
+from common.arrays import Bools
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, nearest_level
@@ -154,7 +154,7 @@ class Constraints:
             pitches=self.pitches or style.pitches,
         )
 
-    def candidates(self, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    def candidates(self, vocabulary: Vocabulary) -> Bools:
         """Return whether the model may play each note of the vocabulary, (N,).
 
         Raises:

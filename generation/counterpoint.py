@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
-from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.given import GivenTokens
@@ -31,7 +30,7 @@ ANY_TRIAD = (1 << 2 * OCTAVE) - 1  # bits of triads, two a root, major and minor
 
 
 def parts_of(
-    given: GivenTokens, is_playable: NDArray[np.bool_], ranges: Mapping[int, tuple[int, int]]
+    given: GivenTokens, is_playable: Bools, ranges: Mapping[int, tuple[int, int]]
 ) -> Parts:
     """Return what rules must know of the programs of a vocabulary.
 
@@ -107,7 +106,7 @@ def play_one_note(
 
 @compiled_inside
 def never_rest(
-    first: Ints, plays: Mask, is_open: NDArray[np.bool_], latest: Ints, here: Row, mask: Mask
+    first: Ints, plays: Mask, is_open: Bools, latest: Ints, here: Row, mask: Mask
 ) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
@@ -319,7 +318,7 @@ def find_roots(
     bass: int,
     has_bass: bool,
     lowest: int,
-    roots: NDArray[np.bool_],
+    roots: Bools,
 ) -> None:
     """Set which pitches the bass may begin as the root of a triad that can be."""
     for pitch in range(len(roots)):
@@ -333,7 +332,7 @@ def find_roots(
 def leads_to_root(
     parts: Parts,
     latest: Ints,
-    roots: NDArray[np.bool_],
+    roots: Bools,
     bass: int,
     program: int,
     pitch: int,
@@ -354,11 +353,11 @@ def leads_to_root(
 def find_triad(
     parts: Parts,
     triads: int,
-    is_open: NDArray[np.bool_],
+    is_open: Bools,
     latest: Ints,
     ends: Ints,
     now: int,
-    scratch: NDArray[np.bool_],
+    scratch: Bools,
     notes: Mask,
 ) -> bool:
     """Mask notes with which a chord would become no triad in root position; drums fit.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats, Ints, Reals
 from data.score import Score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
 
     alternatives: list[tuple[int, int, float]]
     nothing: float
-    looked_at: NDArray[np.float64]
+    looked_at: Reals
 
 
 def explain_note(
@@ -87,9 +87,7 @@ def explain_note(
     yield Explanation(alternatives, float(1 - notes.sum()), share)
 
 
-def _on_notes(
-    attention: NDArray[np.float32], kinds: NDArray[np.int64], number: int
-) -> NDArray[np.float64]:
+def _on_notes(attention: Floats, kinds: Ints, number: int) -> Reals:
     """Return the share of each note (N,) in attention to tokens (T,), which end before note N."""
     of_note = np.isin(kinds, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
     heads = np.cumsum(kinds == Kind.NOTE)

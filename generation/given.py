@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Floats, Ints, Records
 from common.compiled import compiled, compiled_inside
 from data.keys import Key, melody_key, pitched_notes
-from data.tokens.cursor import Cursor, Ints
+from data.tokens.cursor import Cursor
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
@@ -31,7 +31,7 @@ class GivenTables(NamedTuple):
     onset: Ints  # of each note
     note: Ints  # its number
     last_ends: Ints  # (N,) when the last given note of each number ends; 0: there is none
-    is_open: NDArray[np.bool_]  # (S + 1, P) whether others may begin; the last for all later ones
+    is_open: Bools  # (S + 1, P) whether others may begin; the last for all later ones
 
 
 class GivenTokens:
@@ -104,7 +104,7 @@ class GivenTokens:
             is_open=self.notes.is_open_at,
         )
 
-    def leaves_free(self, is_playable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def leaves_free(self, is_playable: Bools) -> Bools:
         """Return whether a playable note of each program is free at each step given, (S, P).
 
         Args:
@@ -128,9 +128,7 @@ class GivenTokens:
 
 
 @compiled_inside
-def keep_given(
-    words: Words, end: int, is_open: NDArray[np.bool_], due: int, here: Cursor, mask: Mask
-) -> None:
+def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, mask: Mask) -> None:
     """Mask new notes outside the region, and what would pass over the next given id.
 
     Where that id is due, it is allowed whatever the mask was.
@@ -178,9 +176,7 @@ def keep_given(
 
 
 @compiled
-def come_to_given(
-    words: Words, given: GivenTables, at: NDArray[np.void], logits: NDArray[np.float32]
-) -> None:
+def come_to_given(words: Words, given: GivenTables, at: Records, logits: Floats) -> None:
     """Give the next given Position or Note, in each row's logits (B, V), the weight of what passes.
 
     To pass over it is forbidden (`keep_given`). Were that weight shared among all that is allowed,

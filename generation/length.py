@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
-from data.tokens.cursor import Cursor, Ints
+from data.tokens.cursor import Cursor
 from data.tokens.vocabulary import NEVER, Kind
 from generation.constraints import ConstraintError
 from generation.given import GivenTokens

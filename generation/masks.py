@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
-from data.tokens.cursor import Ints
 from data.tokens.grammar import Mask
 
 

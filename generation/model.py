@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Reals
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
@@ -26,7 +26,6 @@ from model.network import Network
 from model.record import TrainingRecord
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
-from model.steps import Ids
 
 
 class OfIdsError(ModelFileError):
@@ -96,8 +95,8 @@ class Model:
         return other
 
     def token_nats(
-        self, pieces: Sequence[Ids], allowed: Sequence[NDArray[np.bool_]] | None = None
-    ) -> list[NDArray[np.float64]]:
+        self, pieces: Sequence[Ids], allowed: Sequence[Bools] | None = None
+    ) -> list[Reals]:
         """Return the negative log-likelihood of each token of whole pieces, in nats.
 
         Args:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pretty_midi
-from numpy.typing import NDArray
 
+from common.arrays import Ids
 from data.score import Score
 from data.tokens.cursor import Cursor, Cursors
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -35,7 +35,7 @@ class NoteStream:
         self._bar_start = np.zeros(batch, dtype=np.int64)
         self._bar_seconds = np.zeros(batch)  # when the bar began
 
-    def read(self, at: Cursors, ids: NDArray[np.integer[Any]]) -> list[tuple[int, StreamedNote]]:
+    def read(self, at: Cursors, ids: Ids) -> list[tuple[int, StreamedNote]]:
         """Return the notes that the latest ids (B,) complete, each with the number of its row.
 
         Args:

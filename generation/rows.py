@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from common.arrays import Bools, Ints
 from common.compiled import compiled_inside
-from data.tokens.cursor import Cursors, Ints
+from data.tokens.cursor import Cursors
 from data.tokens.features import Context, Heard
 from data.tokens.vocabulary import Words
 from generation.chord_plan import Chords
@@ -32,7 +30,7 @@ class Rows(NamedTuple):
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
-    steps: NDArray[np.bool_]  # (B, beat) on which steps of a beat notes begin; (B, 0): on all
+    steps: Bools  # (B, beat) on which steps of a beat notes begin; (B, 0): on all
 
 
 # Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
@@ -50,7 +48,7 @@ class One(NamedTuple):
     note_ends: Ints  # (N,)
     new_ends: Ints  # (N,)
     sounding: Ints  # (S,)
-    steps: NDArray[np.bool_]  # (beat,), or (0,)
+    steps: Bools  # (beat,), or (0,)
     reach: Ints  # (REACH, P) of scratch
 
 
@@ -66,10 +64,10 @@ class Parts(NamedTuple):
     """What rules of P programs, which play a part each, must know of them."""
 
     lowest_pitch: int  # from which pitches count
-    plays: NDArray[np.bool_]  # (P,) whether the model may play notes of it
-    is_pitched: NDArray[np.bool_]  # (P,)
-    is_within: NDArray[np.bool_]  # (N,) whether each note lies in the range of its program
-    may_play: NDArray[np.bool_]  # (N,) and the model may play it
+    plays: Bools  # (P,) whether the model may play notes of it
+    is_pitched: Bools  # (P,)
+    is_within: Bools  # (N,) whether each note lies in the range of its program
+    may_play: Bools  # (N,) and the model may play it
     given: Ints  # (S, P) the lowest given note that begins at a step, or NO_PITCH; at last none
     before: Ints  # (S, P) when the latest one began; -1: there is none
     after: Ints  # (S, P) when the next one begins; NEVER
@@ -80,9 +78,9 @@ class Rules(NamedTuple):
 
     asked: Asked
     words: Words
-    followers: NDArray[np.bool_]  # (K, V) of the grammar
+    followers: Bools  # (K, V) of the grammar
     limits: Ints  # (tempi,) the step at which the seconds are over; NEVER without
-    is_playable: NDArray[np.bool_]  # (N,) which notes the model may play
+    is_playable: Bools  # (N,) which notes the model may play
     given: GivenTables
     parts: Parts
     chords: Chords
@@ -100,7 +98,7 @@ class Window:
 
     heard: Heard
     context: Context
-    bars_before: NDArray[np.int64]
+    bars_before: Ints
 
 
 @dataclass
@@ -114,7 +112,7 @@ class ConstrainedState:
     """
 
     rows: Rows
-    plays: NDArray[np.bool_]
+    plays: Bools
     window: Window | None = None
 
     @property

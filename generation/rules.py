@@ -9,11 +9,11 @@ before it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints
 from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE
-from data.tokens.cursor import Ints, advance
+from data.tokens.cursor import advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chords import NONE, hold_until, keep_to_chords, leave_chord_apart, prepare_bass
@@ -38,7 +38,7 @@ EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
 
 
 @compiled_inside
-def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -> None:
+def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     """Mask what would not be in style; each rule yields where it would leave nothing.
 
     Args:
@@ -100,14 +100,14 @@ def keep_style(rules: Rules, one: One, scratch: NDArray[np.bool_], mask: Mask) -
 
 
 @compiled_inside
-def keep_rhythm(first: Ints, steps: NDArray[np.bool_], mask: Mask) -> None:
+def keep_rhythm(first: Ints, steps: Bools, mask: Mask) -> None:
     """Forbid positions on steps of a beat on which no notes begin in the piece."""
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         mask[token] &= steps[(token - first[Kind.POSITION]) % len(steps)]
 
 
 @compiled
-def allow_rows(rules: Rules, rows: Rows, masks: NDArray[np.bool_]) -> None:
+def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
     """Set in masks (B, V) which ids may come next, by all the rules in their order.
 
     First comes the grammar, which nothing can add to, but for given notes that others would close
@@ -283,7 +283,7 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 
 
 @compiled_inside
-def close(rules: Rules, one: One, scratch: NDArray[np.bool_], notes: Mask) -> None:
+def close(rules: Rules, one: One, scratch: Bools, notes: Mask) -> None:
     """Mask notes (N,) with which a piece would not close: on a triad, the dominant before it."""
     asked, parts, here, is_open = rules.asked, rules.parts, one.here, rules.given.is_open
     has_key, latest, ends, now = here.key >= 0, one.latest, one.note_ends, here.now
@@ -362,9 +362,7 @@ def keep_room(
 
 
 @compiled_inside
-def keep_to_region(
-    first: Ints, bar_start: int, is_open: NDArray[np.bool_], free_at: Ints, mask: Mask
-) -> None:
+def keep_to_region(first: Ints, bar_start: int, is_open: Bools, free_at: Ints, mask: Mask) -> None:
     """Mask positions at which no note that may begin is free."""
     pitch_count = len(free_at) // is_open.shape[1]
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):

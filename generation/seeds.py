@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pretty_midi
-from numpy.typing import NDArray
 
+from common.arrays import Bools
 from data.canonical import canonical
 from data.files.read import read_score
 from data.instrument_names import instrument_name
@@ -40,7 +40,7 @@ class Seed:
     """
 
     score: Score
-    is_open: NDArray[np.bool_]
+    is_open: Bools
     changes: tuple[str, ...] = ()
 
     @property
@@ -49,7 +49,7 @@ class Seed:
         return int(self.is_open.shape[1])
 
     @property
-    def is_closed(self) -> NDArray[np.bool_]:
+    def is_closed(self) -> Bools:
         """(S,) the steps at which nothing new may begin."""
         return np.asarray(~self.is_open.any(axis=0))
 
@@ -105,7 +105,7 @@ def continued_at_once(
     return Seed(score, _closed(vocabulary, max(opens, end_step)), tuple(changes))
 
 
-def _closed(vocabulary: Vocabulary, end_step: int) -> NDArray[np.bool_]:
+def _closed(vocabulary: Vocabulary, end_step: int) -> Bools:
     """Return a region (P, S) in which nothing new begins before a step."""
     return np.zeros((len(vocabulary.programs), end_step), dtype=bool)
 
@@ -273,11 +273,7 @@ def seed_from_midi(
 
 
 def given_from_midi(
-    midi: Midi,
-    vocabulary: Vocabulary,
-    *,
-    voices: Sequence[Voice] = (),
-    tune: int | None = None,
+    midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[Voice] = (), tune: int | None = None
 ) -> Seed:
     """Return whole voices of a MIDI file or a pretty_midi object, to keep (see `voices_of`).
 
@@ -292,11 +288,7 @@ def given_from_midi(
 
 
 def voices_of(
-    score: Score,
-    vocabulary: Vocabulary,
-    voices: Sequence[Voice] = (),
-    *,
-    tune: int | None = None,
+    score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = (), *, tune: int | None = None
 ) -> Seed:
     """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
 

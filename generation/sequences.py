@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints
 from common.files import write_atomically
 from common.interface import PAD
 from common.typed_json import from_json
@@ -28,7 +28,7 @@ from model.network import Network
 from model.record import TrainingRecord
 from model.sampling import sample
 from model.serialization import ModelFileError, load_model_file
-from model.steps import Ids, SideArrays
+from model.steps import SideArrays
 
 LONGEST = 10_000  # ids that are written of a sequence that does not end by itself
 ROWS = 64  # sequences that are written side by side
@@ -47,7 +47,7 @@ class SequenceModel:
         """The decoder, compiled."""
         return Engine(self.network)
 
-    def rebase(self, history: Ids) -> NDArray[np.int64]:
+    def rebase(self, history: Ids) -> Ints:
         """Return the prompt with which a sequence goes on where the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length)
 
@@ -75,7 +75,7 @@ class _Written:
     """How far some rows are."""
 
     ids: int  # that each has after the seed
-    is_over: NDArray[np.bool_]  # (B,)
+    is_over: Bools  # (B,)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Rules:
     length: int | None
     guidance = 0.0
 
-    def allowed(self, state: _Written) -> NDArray[np.bool_]:
+    def allowed(self, state: _Written) -> Bools:
         """Return bool (B, V): what may come next."""
         can_go_on = state.ids < (self.length or LONGEST)
         can_end = self.length is None and (self.is_begun or state.ids > 0)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints
 from data.canonical import canonical
 from data.chords import Span
 from data.critic import Critic
@@ -30,7 +30,6 @@ from generation.rows import ConstrainedState
 from generation.seeds import no_seed, repeating
 from model.config import SamplingOptions
 from model.sampling import sample
-from model.steps import Ids
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
 
@@ -49,14 +48,14 @@ class Piece:
         chords: those that were asked for.
     """
 
-    ids: NDArray[np.int64]
+    ids: Ints
     score: Score
     given: GivenTokens
     likeness: float = float("nan")
     chords: tuple[Span, ...] = ()
 
     @property
-    def is_given(self) -> NDArray[np.bool_]:
+    def is_given(self) -> Bools:
         """Whether each note of the score, (N,), was given."""
         names = ["onset", "program", "pitch"]
         return np.isin(self.score.notes[names], self.given.seed.score.notes[names])
@@ -261,7 +260,7 @@ class Writing:
             if form and form.repeats:
                 forms[row] = form
 
-    def _write_anew(self, number: int, form: Form, steps: NDArray[np.bool_]) -> Iterator[Notes]:
+    def _write_anew(self, number: int, form: Form, steps: Bools) -> Iterator[Notes]:
         """Write a piece anew from its first repeat on: in each stands what stood before."""
         piece, rows, rng = self.pieces[number], None, self._rng(number)
         score = piece.score

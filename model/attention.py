@@ -143,10 +143,7 @@ class MultiHeadAttention(nn.Module):
         self.w_o = nn.Linear(n_head * d_v, n_embd, bias=False)
 
     def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        mask: Tensor | None = None,
+        self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None, mask: Tensor | None = None
     ) -> Tensor:
         """Attend: x (B, T, D) to itself.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from common.arrays import Floats, Ids
 from common.interface import SideInput
 from model.decoder import Decoder
 from model.network import Network
-from model.steps import Ids, SideArrays
+from model.steps import SideArrays
 
 
 class PlainSteps:
@@ -29,7 +29,7 @@ class PlainSteps:
         self.decoder, self.config = decoder, decoder.config
 
     @torch.inference_mode()
-    def logits(self, ids: Ids, side: SideArrays | None = None) -> NDArray[np.float32]:
+    def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
         """Return logits of whole windows, as `Scorer` says."""
         device = self.decoder.head.weight.device
         column = torch.from_numpy(np.asarray(ids, dtype=np.int64)).to(device)  # (B, T)

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Floats, Ids, Ints, Reals
 from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
 from common.interface import ENDS, PAD, SideInput
 from model.config import END_ROWS, LONGEST, NEAR, REACH, DecoderConfig
 from model.interval_loops import Notes, add_intervals
 from model.network import Network, sub_layers
-from model.steps import Ids, SideArrays
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
+from model.steps import SideArrays
 
 CHUNK = 64  # most tokens at once, so that what lies between layers stays in the processor's cache
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -52,7 +50,7 @@ class Weights(NamedTuple):
     embedding: Floats  # (V, D)
     side: Floats  # (S + 1, D), of each feature, or (0, D)
     position: Floats  # (C, D), added to the embeddings, or (0, D)
-    angle: NDArray[np.float64]  # (d / 2,), by which pairs turn from place to place, or (0,)
+    angle: Reals  # (d / 2,), by which pairs turn from place to place, or (0,)
     attention_norm: Floats  # (A, 2, D)
     qkv: Floats  # (A, 3 D, D)
     mix: Floats  # (A, D, D), W_O
@@ -163,9 +161,7 @@ def add(x: Floats, y: Floats) -> None:
 
 
 @compiled_inside_with_arrays
-def angles(
-    shape: Shape, angle: NDArray[np.float64], time: Ints, tokens: Ints
-) -> tuple[Floats, Floats]:
+def angles(shape: Shape, angle: Reals, time: Ints, tokens: Ints) -> tuple[Floats, Floats]:
     """Return cosines and sines of the angle of each pair, (N, d / 2) each."""
     cos = np.empty((len(tokens), len(angle)), np.float32)
     sin = np.empty_like(cos)
@@ -250,13 +246,7 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
 
 @compiled_inside_with_arrays
 def attend(
-    shape: Shape,
-    key: Floats,
-    value: Floats,
-    qkv: Floats,
-    cos: Floats,
-    sin: Floats,
-    tokens: Ints,
+    shape: Shape, key: Floats, value: Floats, qkv: Floats, cos: Floats, sin: Floats, tokens: Ints
 ) -> Floats:
     """Write keys and values into the cache, then attend to what each token's row has there.
 
@@ -524,7 +514,7 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
     )
 
 
-def positions(config: DecoderConfig) -> tuple[Floats, NDArray[np.float64]]:
+def positions(config: DecoderConfig) -> tuple[Floats, Reals]:
     """Return what is added at each place, (C, D) or (0, D), and pairs' angles (`Weights`)."""
     D, by_time = config.n_embd, config.positions == "rotary_time"
     if config.positions == "sinusoidal":

@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats, Ints
 from common.compiled import compiled
 from common.interface import OCTAVE
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 ZERO = np.float32(0)
 

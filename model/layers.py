@@ -103,11 +103,7 @@ class Block(nn.Module):
         )
         self.feed_forward = AddNorm(config, FeedForward(config))
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Attend, then feed forward: float (B, T, D) -> (B, T, D).
 
         The arguments are those of `MultiHeadAttention.forward`.

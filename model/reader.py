@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from model.steps import Ids, SideArrays, Steps, joined, right_aligned
+from common.arrays import Bools, Floats, Ids
+from model.steps import SideArrays, Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
 
@@ -42,13 +42,13 @@ class Reader:
         self._columns = 0  # of the longest row, those that are kept for later among them
         self._unread: list[tuple[Ids, SideArrays | None]] = []  # (B, 1) each
 
-    def add(self, ids: Ids, ended: NDArray[np.bool_]) -> None:
+    def add(self, ids: Ids, ended: Bools) -> None:
         """Take the next ids (B,); rows that have ended (B,) take none."""
         self._latest = ids
         for row in np.flatnonzero(~ended):
             self._histories[row].append(int(ids[row]))
 
-    def read(self, ended: NDArray[np.bool_]) -> None:
+    def read(self, ended: Bools) -> None:
         """Read the latest ids, or keep them for later, with what stands beside them now.
 
         Where the context is full, rows are shortened, and all are read anew.
@@ -67,7 +67,7 @@ class Reader:
             self._columns, self._unread, self._cache = ids.shape[1], [], None
         self._unread.append((ids, self._side and self._side(ids)))
 
-    def logits(self) -> NDArray[np.float32]:
+    def logits(self) -> Floats:
         """Return the logits (B, V) of the next ids; what was kept is read."""
         if self._unread:
             windows, sides = zip(*self._unread, strict=True)
@@ -80,7 +80,7 @@ class Reader:
         told, untold = np.split(self._logits, 2)
         return np.asarray(told + self._guidance * (told - untold))
 
-    def _shorten(self, ended: NDArray[np.bool_], context: int) -> None:
+    def _shorten(self, ended: Bools, context: int) -> None:
         """Let shorter rows stand for long ones: what is forgotten takes no memory either."""
         if self._rebase is None:
             raise ValueError(f"the context of {context} tokens is full and nothing may shorten it")

@@ -9,15 +9,14 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints, Reals
 from common.interface import PAD
 from model.config import SamplingOptions
 from model.reader import Reader, Rebase
-from model.steps import Ids, SideArrays, Steps
+from model.steps import SideArrays, Steps
 from model.temperature import (
     Logits,
-    Weights,
     allowed_alone,
     group_weights,
     keep_min_p,
@@ -43,7 +42,7 @@ class Grammar(Protocol[State]):
 
     guidance: float
 
-    def allowed(self, state: State) -> NDArray[np.bool_]:
+    def allowed(self, state: State) -> Bools:
         """Return bool (B, V), at least one True a row; after the last token of a row only Pad."""
 
     def advance(self, state: State, ids: Ids) -> None:
@@ -59,8 +58,8 @@ class Grammar(Protocol[State]):
 
 
 def choose(
-    logits: Logits, sampling: SamplingOptions, uniform: Weights, group: Ids | None = None
-) -> NDArray[np.int64]:
+    logits: Logits, sampling: SamplingOptions, uniform: Reals, group: Ids | None = None
+) -> Ints:
     """Choose one id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
 
     Args:
@@ -87,7 +86,7 @@ def choose(
     total = weight.cumsum(axis=1)  # (B, V)
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
     # the first id whose total is above the target: an id of weight 0 adds nothing to it
-    ids: NDArray[np.int64] = (total > target).argmax(axis=1)
+    ids: Ints = (total > target).argmax(axis=1)
     return ids
 
 
@@ -149,6 +148,6 @@ def sample(
         yield ids
 
 
-def _only_pad(allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _only_pad(allowed: Bools) -> Bools:
     """Return bool (B,): whether nothing but Pad may follow, of allowed (B, V)."""
     return allowed[:, PAD] & ~allowed[:, PAD + 1 :].any(axis=1)

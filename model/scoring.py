@@ -14,17 +14,15 @@ scored token after the first window has at least that much past.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Floats, Ids, Ints, Reals
 from common.compiled import compiled
 from common.interface import PAD
 from model.reader import Rebase
-from model.steps import Ids, Scorer, SideArrays
-
-Nats = NDArray[np.float64]
+from model.steps import Scorer, SideArrays
 
 
 class Row(NamedTuple):
@@ -41,18 +39,18 @@ MakeSide = Callable[[Ids, Sequence[Row]], SideArrays | None]
 class Scores(NamedTuple):
     """The scores of every token of a piece after Start, T - 1 of them."""
 
-    nats: Nats  # float64 (S, T - 1), minus the log-probability, at each of S temperatures
-    is_likeliest: NDArray[np.bool_]  # whether no other id that the grammar admits was likelier
+    nats: Reals  # float64 (S, T - 1), minus the log-probability, at each of S temperatures
+    is_likeliest: Bools  # whether no other id that the grammar admits was likelier
 
 
 def token_nats(
     steps: Scorer,
     pieces: Sequence[Ids],
-    allowed: Sequence[NDArray[np.bool_]],
+    allowed: Sequence[Bools],
     *,
     rebase: Rebase,
     side: MakeSide | None = None,
-) -> list[Nats]:
+) -> list[Reals]:
     """Return the nats of `score_tokens`: for each piece float64 (T-1,)."""
     scores = score_tokens(steps, pieces, allowed, rebase=rebase, side=side)
     return [score.nats[0] for score in scores]
@@ -61,7 +59,7 @@ def token_nats(
 def score_tokens(
     steps: Scorer,
     pieces: Sequence[Ids],
-    allowed: Sequence[NDArray[np.bool_]],
+    allowed: Sequence[Bools],
     *,
     rebase: Rebase,
     side: MakeSide | None = None,
@@ -104,7 +102,7 @@ def score_tokens(
     return scores
 
 
-def _check_allowed(index: int, piece: Ids, mask: NDArray[np.bool_], vocabulary_size: int) -> None:
+def _check_allowed(index: int, piece: Ids, mask: Bools, vocabulary_size: int) -> None:
     """Refuse what a grammar admits, bool (T-1, V), where it does not admit the piece (T,)."""
     if mask.shape != (len(piece) - 1, vocabulary_size):
         expected = (len(piece) - 1, vocabulary_size)
@@ -116,10 +114,10 @@ def _check_allowed(index: int, piece: Ids, mask: NDArray[np.bool_], vocabulary_s
 
 
 def _score(
-    logits: NDArray[np.float32],
+    logits: Floats,
     window: "_Window",
     piece: Ids,
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     temperatures: Sequence[float],
     scores: Scores,
 ) -> None:
@@ -134,12 +132,12 @@ def _score(
 
 @compiled
 def score_ids(
-    logits: NDArray[np.float32],
-    allowed: NDArray[np.bool_],
-    tokens: NDArray[np.int64],
-    temperatures: NDArray[np.float64],
-    nats: Nats,
-    is_likeliest: NDArray[np.bool_],
+    logits: Floats,
+    allowed: Bools,
+    tokens: Ints,
+    temperatures: Reals,
+    nats: Reals,
+    is_likeliest: Bools,
 ) -> None:
     """Score ids (T,) by logits (T, V) of those that are allowed, (T, V).
 
@@ -200,7 +198,7 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
         yield batch
 
 
-def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> NDArray[np.float32]:
+def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> Floats:
     """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
@@ -219,8 +217,8 @@ class Tally:
         notes: how many notes the pieces hold.
     """
 
-    nats: Nats
-    counts: NDArray[np.int64]
+    nats: Reals
+    counts: Ints
     notes: int
 
     def __add__(self, other: "Tally") -> "Tally":
@@ -242,7 +240,7 @@ class Tally:
         return [_ratio(float(kind), self.notes) for kind in self.nats]
 
 
-def summarize(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds: int) -> Tally:
+def summarize(nats: Reals, kinds: Ids, n_notes: int, n_kinds: int) -> Tally:
     """Add up the tokens of a piece, or of many laid end to end.
 
     Args:
@@ -255,9 +253,7 @@ def summarize(nats: Nats, kinds: NDArray[np.integer[Any]], n_notes: int, n_kinds
     return Tally(totals, np.bincount(kinds, minlength=n_kinds).astype(np.int64), n_notes)
 
 
-def hits_by_kind(
-    is_right: NDArray[np.bool_], kinds: NDArray[np.integer[Any]], n_kinds: int
-) -> NDArray[np.int64]:
+def hits_by_kind(is_right: Bools, kinds: Ids, n_kinds: int) -> Ints:
     """Count how often the likeliest id was the right one, by kind of token; such counts add up.
 
     Args:

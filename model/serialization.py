@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from common.arrays import Floats
 from common.files import write_file
 from common.typed_json import from_json, to_json
 from model.config import DecoderConfig
@@ -126,7 +126,7 @@ def _of_checkpoint(path: Path) -> str:
     return f"{path} is a training checkpoint, from which only train.py goes on; {advice}"
 
 
-def _check(config: DecoderConfig, weights: dict[str, NDArray[np.float32]], path: Path) -> None:
+def _check(config: DecoderConfig, weights: dict[str, Floats], path: Path) -> None:
     """Refuse weights that do not fit the config, or of which no probabilities can come."""
     misfit = f"{path}: the weights do not fit the config beside them"
     # a header must not make us list a million layers

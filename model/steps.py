@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Floats, Ids, Ints
 from common.interface import PAD, SideInput
 from model.config import DecoderConfig
 
-Ids = NDArray[np.integer[Any]]
-SideArrays = SideInput[NDArray[np.integer[Any]]]
+SideArrays = SideInput[Ids]
 
 
 class Scorer(Protocol):
@@ -24,7 +23,7 @@ class Scorer(Protocol):
 
     config: DecoderConfig
 
-    def logits(self, ids: Ids, side: SideArrays | None = None) -> NDArray[np.float32]:
+    def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
         """Return logits (B, T, V) of the token after each of ids (B, T), Pad at the right end.
 
         Args:
@@ -37,7 +36,7 @@ class Steps(Scorer, Protocol):
 
     def read(
         self, ids: Ids, side: SideArrays | None = None, cache: Any = None
-    ) -> tuple[NDArray[np.float32], Any]:
+    ) -> tuple[Floats, Any]:
         """Read the next ids of B rows: prompts, or what follows them.
 
         Args:
@@ -54,7 +53,7 @@ class Steps(Scorer, Protocol):
         """
 
 
-def right_aligned(prompts: Sequence[Ids]) -> NDArray[np.int64]:
+def right_aligned(prompts: Sequence[Ids]) -> Ints:
     """Return int64 (B, T): the prompts with Pad at their left, so that all go on at the end."""
     longest = max(map(len, prompts))
     ids = np.full((len(prompts), longest), PAD, dtype=np.int64)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints, Reals
+
 Logits = NDArray[np.floating[Any]]
-Weights = NDArray[np.float64]
 
 
-def allowed_alone(logits: Logits, allowed: NDArray[np.bool_]) -> tuple[Logits, NDArray[np.int64]]:
+def allowed_alone(logits: Logits, allowed: Bools) -> tuple[Logits, Ints]:
     """Return the logits of the ids that `allowed`, bool (B, V), admits, and these ids.
 
     Returns:
@@ -38,7 +39,7 @@ def allowed_alone(logits: Logits, allowed: NDArray[np.bool_]) -> tuple[Logits, N
     return few, ids
 
 
-def weights(logits: Logits, temperature: float) -> Weights:
+def weights(logits: Logits, temperature: float) -> Reals:
     """Return exp(logits / temperature), in proportion to probability: 1 for the likeliest.
 
     Args:
@@ -46,13 +47,13 @@ def weights(logits: Logits, temperature: float) -> Weights:
         temperature: above 0.
     """
     below = logits - logits.max(axis=1, keepdims=True)
-    weight: Weights = np.exp(np.divide(below, temperature, dtype=np.float64))
+    weight: Reals = np.exp(np.divide(below, temperature, dtype=np.float64))
     return weight
 
 
 def group_weights(
-    logits: Logits, temperature: float, group_temperature: float, group: NDArray[np.integer[Any]]
-) -> Weights:
+    logits: Logits, temperature: float, group_temperature: float, group: Ids
+) -> Reals:
     """Return weights by two temperatures: which group an id is of, and which of its group it is.
 
     A group's logit is that of all its ids together, so at temperatures of 1 it is the softmax.
@@ -88,13 +89,13 @@ def group_weights(
 # Filters: weights (B, V) -> weights (B, V), 0 where an id is out. None touches the likeliest.
 
 
-def keep_top_k(weight: Weights, k: int) -> Weights:
+def keep_top_k(weight: Reals, k: int) -> Reals:
     """Keep the k largest, and what is as large as the smallest of them (Fan et al. 2018)."""
     place = max(weight.shape[1] - k, 0)
     return _at_least(weight, np.partition(weight, place, axis=1)[:, place])
 
 
-def keep_top_p(weight: Weights, p: float) -> Weights:
+def keep_top_p(weight: Reals, p: float) -> Reals:
     """Keep the fewest likeliest ids that reach probability p (Holtzman et al. 2020), and ties."""
     rising = np.sort(weight, axis=1)
     total = rising.cumsum(axis=1)  # of each and the less likely
@@ -103,11 +104,11 @@ def keep_top_p(weight: Weights, p: float) -> Weights:
     return _at_least(weight, rising[np.arange(len(rising)), out])
 
 
-def keep_min_p(weight: Weights, p: float) -> Weights:
+def keep_min_p(weight: Reals, p: float) -> Reals:
     """Keep ids at least p times as likely as the likeliest (Nguyen et al. 2024)."""
     return _at_least(weight, p * weight.max(axis=1))
 
 
-def _at_least(weight: Weights, least: Weights) -> Weights:
+def _at_least(weight: Reals, least: Reals) -> Reals:
     """Keep weights (B, V) that reach their row's least (B,); the others become 0."""
     return weight * (weight >= least[:, None])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Ints
 from data.tokens.labels import describe
 from data.tokens.vocabulary import Kind, Vocabulary
 from rendering.svg import LINE, Style, boxes, svg, text
@@ -69,7 +70,7 @@ def _panel(
     return [*parts, text(left + side - 5, top + 11, name, font_size=12, **_END)]
 
 
-def token_labels(ids: NDArray[np.int64], vocabulary: Vocabulary) -> list[str]:
+def token_labels(ids: Ints, vocabulary: Vocabulary) -> list[str]:
     """Return a label for each id: bars by number (`Bar 16`, `15 s`), else what the id means.
 
     The ids, (T,), begin at Start; an upbeat is bar 0.

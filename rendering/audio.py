@@ -12,6 +12,7 @@ import numpy as np
 import pretty_midi
 from numpy.typing import NDArray
 
+from common.arrays import Floats, Ints, Records
 from common.cli import say
 from data.score import DRUMS, Score
 
@@ -55,7 +56,7 @@ def stems(score: Score) -> Iterator[tuple[int, bytes]]:
         yield program, _stereo_wav(_in_room(score, np.array([program])) * gain)
 
 
-def _stereo_wav(sound: NDArray[np.float32]) -> bytes:
+def _stereo_wav(sound: Floats) -> bytes:
     """Return sound (samples, 2) as a WAV file."""
     content = io.BytesIO()
     with wave.open(content, "wb") as file:
@@ -66,7 +67,7 @@ def _stereo_wav(sound: NDArray[np.float32]) -> bytes:
     return content.getvalue()
 
 
-def _in_room(score: Score, programs: NDArray[np.int16]) -> NDArray[np.float32]:
+def _in_room(score: Score, programs: NDArray[np.int16]) -> Floats:
     """Return the sound of some programs where they sit in a room: (samples, 2)."""
     dry = _synthesized(score, _SAMPLE_RATE, programs, _WIDTH)
     noise = np.random.default_rng(0).standard_normal((int(_ROOM_SECONDS * _SAMPLE_RATE), 2))
@@ -105,7 +106,7 @@ def mu_law_wav(score: Score) -> bytes:
     return b"".join([*parts, data])
 
 
-def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.float32]:
+def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> Floats:
     """Synthesize a Score: (samples,) float32, mono, with its peak 1 dB below full scale.
 
     Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
@@ -113,12 +114,12 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> NDArray[np.fl
     no sound can be made.
     """
     sound = _synthesized(score, sample_rate, np.unique(score.notes["program"]))
-    mono: NDArray[np.float32] = sound.mean(axis=1)
+    mono: Floats = sound.mean(axis=1)
     mono *= _gain(mono)
     return mono
 
 
-def _gain(sound: NDArray[np.float32]) -> np.float32:
+def _gain(sound: Floats) -> np.float32:
     """Return the factor that brings the peak of a sound 1 dB below full scale."""
     peak = float(np.abs(sound).max())
     return np.float32(_PEAK / peak if peak > 0 else 1)
@@ -126,7 +127,7 @@ def _gain(sound: NDArray[np.float32]) -> np.float32:
 
 def _synthesized(
     score: Score, sample_rate: int, programs: NDArray[np.int16], width: int = 0
-) -> NDArray[np.float32]:
+) -> Floats:
     """Return the sound of some programs of a Score, as long as that of all: (samples, 2).
 
     Args:
@@ -160,12 +161,12 @@ def _synthesized(
 
 
 def _play(
-    notes: NDArray[np.void],
-    channels: NDArray[np.int64],
-    samples: NDArray[np.int64],
+    notes: Records,
+    channels: Ints,
+    samples: Ints,
     seats: list[tuple[int, int]],
     sample_rate: int,
-    audio: NDArray[np.float32],
+    audio: Floats,
 ) -> None:
     """Add notes to `audio`.
 

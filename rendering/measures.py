@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.arrays import offsets
+from common.arrays import Ints, offsets
 from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
 from data.score import DRUMS, Score, is_compound
 from rendering.note_values import FLAGS, BarRhythm, NoteValue, Slot, steps_per_quarter
@@ -101,7 +100,7 @@ class Measures:
             its = np.flatnonzero(score.notes["program"] == program)
             self._end[its] = joined_chords(self._onset[its], self._end[its], self.quarter)
 
-    def _drum_ends(self, onset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _drum_ends(self, onset: Ints) -> Ints:
         """Return when the next drum comes, or the next quarter of the bar."""
         bar = np.searchsorted(self._starts, onset, side="right") - 1
         begin, quarter = self._starts[bar], self.quarter
@@ -140,7 +139,7 @@ class Measures:
             written.append(voices)
         return written
 
-    def _spans(self, rows: NDArray[np.int64]) -> list[list[tuple[int, int, tuple[int, ...]]]]:
+    def _spans(self, rows: Ints) -> list[list[tuple[int, int, tuple[int, ...]]]]:
         """Return, of each bar, when which notes of a voice sound: begin, end, notes.
 
         Where notes of a voice overlap, what sounds is cut where one begins or ends.

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools
 from common.files import write_file
 from common.verovio_toolkit import load_notation
 from data.chords import Span
@@ -69,10 +69,7 @@ def has_notation(grid: Grid) -> bool:
 
 
 def to_musicxml(
-    score: Score,
-    key: Key | None = None,
-    is_given: NDArray[np.bool_] | None = None,
-    chords: Sequence[Span] = (),
+    score: Score, key: Key | None = None, is_given: Bools | None = None, chords: Sequence[Span] = ()
 ) -> str:
     """Return a Score as MusicXML 4.0, at concert pitch.
 
@@ -124,7 +121,7 @@ def write_notation(
     score: Score,
     stem: Path,
     key: Key | None = None,
-    is_given: NDArray[np.bool_] | None = None,
+    is_given: Bools | None = None,
     chords: Sequence[Span] = (),
 ) -> list[Path]:
     """Write `stem`.musicxml and `stem`.svg, each whole or not at all, and return their paths.
@@ -160,11 +157,7 @@ class _Writer:
     """Writes one Score as `root`."""
 
     def __init__(
-        self,
-        score: Score,
-        key: Key | None,
-        is_given: NDArray[np.bool_] | None,
-        chords: Sequence[Span],
+        self, score: Score, key: Key | None, is_given: Bools | None, chords: Sequence[Span]
     ) -> None:
         self._grid, self._program = score.grid, score.notes["program"].tolist()
         self._pitch = score.notes["pitch"].tolist()

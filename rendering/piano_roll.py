@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.arrays import Bools, Ints, Reals, Records
 from data.chords import Span
 from data.harmony import numeral, symbol
 from data.instrument_names import instrument_name, sound_name
@@ -89,11 +90,11 @@ class _System:
     highest: float
     row_height: int
 
-    def x(self, step: ArrayLike) -> NDArray[np.float64]:
+    def x(self, step: ArrayLike) -> Reals:
         """Return how many pixels from the left grid steps are."""
         return self.left + (np.asarray(step) - self.start) * self.step_width
 
-    def y(self, row: ArrayLike) -> NDArray[np.float64]:
+    def y(self, row: ArrayLike) -> Reals:
         """Return how many pixels from the top rows are."""
         return self.top + (self.highest - np.asarray(row)) * self.row_height
 
@@ -108,8 +109,8 @@ class _System:
 
 def draw_piano_roll(
     score: Score,
-    is_closed: NDArray[np.bool_] = _ALL_OPEN,
-    is_given: NDArray[np.bool_] | None = None,
+    is_closed: Bools = _ALL_OPEN,
+    is_given: Bools | None = None,
     title: str = "",
     chords: Sequence[Span] = (),
     key: Key | None = None,
@@ -148,7 +149,7 @@ def draw_piano_roll(
 
 
 def draw_surprise(
-    score: Score, nats: NDArray[np.float64], listed: Sequence[tuple[int, str]], title: str = ""
+    score: Score, nats: Reals, listed: Sequence[tuple[int, str]], title: str = ""
 ) -> PianoRoll:
     """Draw pitch over time, from pale for expected notes to dark for surprising ones.
 
@@ -185,7 +186,7 @@ class _Page:
 
     score: Score
     title: str
-    row: NDArray[np.float64]
+    row: Reals
     row_names: dict[float, str]
     systems: list[_System]
     left: int
@@ -249,9 +250,7 @@ class _Page:
         ]
 
 
-def _systems(
-    page: _Page, colors: NDArray[np.float64], is_closed: NDArray[np.bool_] = _ALL_OPEN
-) -> list[str]:
+def _systems(page: _Page, colors: Reals, is_closed: Bools = _ALL_OPEN) -> list[str]:
     """Return the parts of the systems, with notes in these colors, (N, 3) RGB from 0 to 255."""
     notes = page.score.notes
     padded = np.concatenate([[False], is_closed, [False]])
@@ -294,7 +293,7 @@ def _spans(score: Score) -> list[tuple[int, int]]:
     return list(itertools.pairwise([*lines[first_bars].tolist(), end]))
 
 
-def _rows(score: Score) -> tuple[NDArray[np.float64], dict[float, str]]:
+def _rows(score: Score) -> tuple[Reals, dict[float, str]]:
     """Return (N,) the row of each note, its pitch or for drums one below all, and row names."""
     notes = score.notes
     row = notes["pitch"].astype(np.float64)
@@ -309,9 +308,7 @@ def _rows(score: Score) -> tuple[NDArray[np.float64], dict[float, str]]:
     return row, names
 
 
-def _edges(
-    notes: NDArray[np.void], row: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _edges(notes: Records, row: Reals) -> tuple[Reals, Reals]:
     """Return (N,) bottom and top of each note; programs that meet in a row share its height.
 
     Where notes are not all as loud, a soft one is less high.
@@ -338,7 +335,7 @@ def _edges(
     return middle - share / 2, middle + share / 2
 
 
-def _ground(system: _System, notes: NDArray[np.void], closed: NDArray[np.int64]) -> list[str]:
+def _ground(system: _System, notes: Records, closed: Ints) -> list[str]:
     """Shade what is closed, of which (N, 2) are the edges, and the black keys; mark every C."""
     begin, stop = closed.clip(system.start, system.end).T
     is_seen = begin < stop
@@ -371,7 +368,7 @@ def _names(system: _System, chords: Sequence[Span], key: Key) -> list[str]:
     return parts
 
 
-def _bars(page: _Page, system: _System, closed: NDArray[np.int64]) -> list[str]:
+def _bars(page: _Page, system: _System, closed: Ints) -> list[str]:
     """Draw bar lines, beats, bar numbers, new meters, and say where what is closed ends."""
     score, top = page.score, system.top - page.above - 13
     lines, bars, start, end = score.bar_starts, score.bars, system.start, system.end
@@ -410,12 +407,12 @@ def _vertical(system: _System, steps: NDArray[Any], width: int = 1, **style: Sty
     return boxes(left, system.top, left + width, system.bottom, **style)
 
 
-def _rgb(colors: Sequence[str]) -> NDArray[np.float64]:
+def _rgb(colors: Sequence[str]) -> Reals:
     """Return colors such as #D55E00 as (N, 3) RGB from 0 to 255."""
     return np.array([[*bytes.fromhex(color[1:])] for color in colors], float).reshape(-1, 3)
 
 
-def _surprise_colors(nats: NDArray[np.float64]) -> NDArray[np.float64]:
+def _surprise_colors(nats: Reals) -> Reals:
     """Return (N, 3) the colors of surprise, as many as can be told apart."""
     stops = np.linspace(0, MAX_NATS, len(_SURPRISE))
     shade = np.rint(nats * _SHADES) / _SHADES

@@ -5,9 +5,8 @@ elsewhere, notation moves onsets and ends by a little. What is written to the be
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from common.arrays import Ints
 
 _MOST_ODD = 0.1  # of onsets and ends off sixteenths and triplets, in what is written to the beat
 _LEAST_GAIN = 2  # steps by which triplets have to fit the notes of a beat better

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ints
 from data.instrument_names import instrument_name
 from data.score import DRUMS, FAMILY_PROGRAMS, Score
 
@@ -43,7 +43,7 @@ class Staff:
     """
 
     clef: Clef
-    voices: tuple[NDArray[np.int64], ...]
+    voices: tuple[Ints, ...]
     shows_all_rests: bool = False
 
 
@@ -63,9 +63,7 @@ class Page:
     is_choir: bool = False
 
 
-def arrange(
-    score: Score, onset: NDArray[np.int64], end: NDArray[np.int64], cuts: bool = False
-) -> Page:
+def arrange(score: Score, onset: Ints, end: Ints, cuts: bool = False) -> Page:
     """Return the parts that a Score is written in: four voices on two staves, or by instrument.
 
     Args:
@@ -115,17 +113,17 @@ def _place_on_page(program: int) -> int:
 class _Notes:
     """Pitches, onsets and ends of all notes, (N,) each; see `arrange`."""
 
-    pitch: NDArray[np.int64]
-    onset: NDArray[np.int64]
-    end: NDArray[np.int64]
+    pitch: Ints
+    onset: Ints
+    end: Ints
     cuts: bool
 
-    def are_one_voice(self, rows: NDArray[np.int64]) -> bool:
+    def are_one_voice(self, rows: Ints) -> bool:
         """Return whether nearly all of these begin when the one before has ended."""
         overlaps = np.count_nonzero(self.onset[rows[1:]] < self.end[rows[:-1]])
         return bool(overlaps <= _MOST_OVERLAPS * len(rows))
 
-    def staves(self, program: int, rows: NDArray[np.int64]) -> tuple[Staff, ...]:
+    def staves(self, program: int, rows: Ints) -> tuple[Staff, ...]:
         """Return the staves of General MIDI's program: two for two hands that play high and low."""
         is_low = self.pitch[rows] < _MIDDLE_C
         has_two_hands = program in _TWO_HANDED or not self.are_one_voice(rows)
@@ -141,7 +139,7 @@ class _Notes:
             clef = _TREBLE._replace(octaves=1) if mean > _HIGH else _TREBLE
         return (Staff(clef, self.voices(rows)),)
 
-    def voices(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    def voices(self, rows: Ints) -> tuple[Ints, ...]:
         """Divide the notes of a staff between two voices where they overlap, the upper one first.
 
         Notes that begin and end together are a chord of one voice. What finds neither voice free
@@ -170,9 +168,7 @@ class _Notes:
         return tuple(rows[voice == number] for number in (0, 1) if np.any(voice == number))
 
 
-def _put_upper_first(
-    voice: NDArray[np.int64], pitch: NDArray[np.int64], notes: NDArray[np.int64]
-) -> None:
+def _put_upper_first(voice: Ints, pitch: Ints, notes: Ints) -> None:
     """Exchange the voices of some notes, in place, where the second is the higher."""
     second = voice[notes] == 1
     is_mixed = second.any() and not second.all()

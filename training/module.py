@@ -11,12 +11,12 @@ import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
+from common.arrays import Ints
 from common.interface import NOT_SCORED, SideInput
 from data.batches.datamodule import MusicDataModule, TrainingBatch
 from data.batches.windows import PieceBatch
@@ -70,7 +70,7 @@ class MusicModule(LightningModule):
     decoder: Decoder
     kind_of: Tensor  # int64 (V,), the kind of each id
     tallies: list[Tally]  # of the pieces scored so far, one for each temperature
-    hits: NDArray[np.int64]  # (2, K), of the same pieces, as `hits_by_kind` counts them
+    hits: Ints  # (2, K), of the same pieces, as `hits_by_kind` counts them
 
     def __init__(self, options: ModelOptions) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ class MusicModule(LightningModule):
         self._log_accuracy(split, self.hits)
         return temperature
 
-    def _log_accuracy(self, split: str, hits: NDArray[np.int64]) -> None:
+    def _log_accuracy(self, split: str, hits: Ints) -> None:
         """Log the accuracy of each kind that occurs, of `hits`, (2, K)."""
         for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
             figure = f"{split}/accuracy_{name}"

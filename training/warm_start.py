@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from common.arrays import Ints
 from common.interface import OCTAVE
 from data.score import DRUMS, Grid
 from data.stand_ins import stand_ins
@@ -22,7 +22,6 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from model.config import REACH
 from model.decoder import Decoder
 
-Ints = NDArray[np.int64]
 Axis = tuple[Ints, int]  # of each of our places the trained model's, and how many it has
 
 MIDDLE_C = 60

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints
 from common.options import Count, Range, hints_of
 from common.typed_json import checked
 from data.canonical import canonical
@@ -52,7 +52,7 @@ class PagePiece:
     """A piece as the page holds it, and which of its notes, (N,), a person put in."""
 
     score: Score
-    is_own: NDArray[np.bool_]
+    is_own: Bools
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def piece_of(message: Json) -> PagePiece:
     return PagePiece(score, np.isin(score.notes[names], rows[notes[:, 5] != 0][names]))
 
 
-def json_of(score: Score, is_own: NDArray[np.bool_]) -> Json:
+def json_of(score: Score, is_own: Bools) -> Json:
     """Return a piece as the page holds it."""
     notes = score.notes
     columns = [notes[name] for name in ("onset", "duration", "pitch", "velocity", "program")]
@@ -297,7 +297,7 @@ def _checked(kind: Any, data: object, name: str) -> Any:
         raise MessageError(str(error)) from None
 
 
-def _table(data: Json, name: str, width: int, most: int) -> NDArray[np.int64]:
+def _table(data: Json, name: str, width: int, most: int) -> Ints:
     """Return rows of whole numbers, int64 (N, width)."""
     rows = data.get(name)
     if not isinstance(rows, list) or len(rows) > most:

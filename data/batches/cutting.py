@@ -15,13 +15,11 @@ window, it is restated after the window's first Bar. There it is no target.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints
 from common.interface import NOT_SCORED, PAD
 from data.tokens.context import bar_head_sizes
 from data.tokens.vocabulary import Vocabulary
-
-Ints = NDArray[np.int64]
 
 
 class WindowCutter:
@@ -49,10 +47,10 @@ class WindowCutter:
 
     def __init__(
         self,
-        tokens: NDArray[np.integer],
+        tokens: Ids,
         piece_offsets: Ints,
         bar_offsets: Ints,
-        bar_tempos: NDArray[np.integer],
+        bar_tempos: Ids,
         length: int,
         vocabulary: Vocabulary,
     ) -> None:
@@ -81,7 +79,7 @@ class WindowCutter:
         bar = np.where(is_beyond & (self._starts[after] <= middle), after, bar)
         return piece, np.clip(bar, self.first_bar[piece], self._last[piece])
 
-    def cut(self, piece: Ints, bar: Ints) -> tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+    def cut(self, piece: Ints, bar: Ints) -> tuple[Ints, Bools, Bools]:
         """Cut B windows out of pieces (B,), each from a bar (B,) on.
 
         Returns:
@@ -100,7 +98,7 @@ class WindowCutter:
 
 
 def ids_and_targets(
-    window: Ints, is_beyond: NDArray[np.bool_], is_restated: NDArray[np.bool_] | bool = False
+    window: Ints, is_beyond: Bools, is_restated: Bools | bool = False
 ) -> tuple[Ints, Ints]:
     """Return what is read of windows (B, W), and what is learned: two arrays (B, T), T = W - 1."""
     ids = np.where(is_beyond, PAD, window)[:, :-1]

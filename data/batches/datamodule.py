@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypedDict
 
-import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.trainer.states import TrainerFn
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from common.arrays import Ids
 from common.interface import SideInput
 from data.batches.id_sequences import (
     IdSequences,
@@ -95,7 +94,7 @@ class MusicDataModule(LightningDataModule):
         features = self.source.features
         return {} if features is None else features.shape
 
-    def side(self, ids: NDArray[np.integer[Any]], rows: object = ()) -> SideArrays | None:
+    def side(self, ids: Ids, rows: object = ()) -> SideArrays | None:
         """Return the side input of windows (B, T), if there is one; the end is unknown in it."""
         features = self.source.features
         return None if features is None else features.compute(ids)

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints, offsets
 from common.typed_json import from_json, to_json
-from data.arrays import offsets
 from data.batches.cutting import ids_and_targets
 from data.batches.windows import MasksOf
 from data.corpus.build import random_splits
@@ -73,18 +72,18 @@ class IdVocabulary:
         return FIRST_ID + self.ids
 
     @cached_property
-    def kind_of(self) -> NDArray[np.int64]:
+    def kind_of(self) -> Ints:
         """(V,) the kind of each token, of which an id is one."""
         kinds = np.full(self.size, self.note_kind)
         kinds[: Kind.END] = 0
         kinds[Kind.END] = 2
         return kinds
 
-    def tokens(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    def tokens(self, ids: Ids) -> Ints:
         """Return (T,) the tokens of ids: Start, then each."""
         return np.append(np.int64(Kind.START), np.asarray(ids, np.int64) + FIRST_ID)
 
-    def masks(self, tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    def masks(self, tokens: Ids) -> Bools:
         """Return (T - 1, V), what may follow Start: any id, and End, but not at once."""
         allowed = np.ones((len(tokens) - 1, self.size), dtype=bool)
         allowed[:, : Kind.END] = allowed[:1, Kind.END] = False
@@ -94,7 +93,7 @@ class IdVocabulary:
         """Write ids for people: their names, or their numbers."""
         return " ".join(self.names[number] if self.names else str(number) for number in ids)
 
-    def parse(self, text: str) -> NDArray[np.int64]:
+    def parse(self, text: str) -> Ints:
         """Return the ids that people write: names or numbers, with spaces or commas between.
 
         Raises:
@@ -211,7 +210,7 @@ def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
     )
 
 
-def _from_npy(path: Path) -> list[NDArray[np.int64]]:
+def _from_npy(path: Path) -> list[Ints]:
     """Return the sequences in a file of an array."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")  # an .npy file and nothing else
@@ -227,9 +226,9 @@ def _from_npy(path: Path) -> list[NDArray[np.int64]]:
     return [*array.astype(np.int64)]
 
 
-def _from_jsonl(path: Path) -> list[NDArray[np.int64]]:
+def _from_jsonl(path: Path) -> list[Ints]:
     """Return the sequences in a file of JSON lists."""
-    sequences = list[NDArray[np.int64]]()
+    sequences = list[Ints]()
     with path.open("rb") as file:
         lines = iter(partial(file.readline, MOST_LINE_BYTES + 1), b"")
         for number, line in enumerate(lines, start=1):
@@ -258,9 +257,7 @@ class SequenceWindows:
         places = np.maximum(lengths - self._length + 1, 1)
         self._places = np.cumsum(places)
 
-    def batch(
-        self, seed: int, step: int, size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], None]:
+    def batch(self, seed: int, step: int, size: int) -> tuple[Ints, Ints, None]:
         """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
         member, first = self._choose(seed, step, size)
         source = first[:, None] + np.arange(self._length)  # (B, W)
@@ -275,9 +272,7 @@ class SequenceWindows:
         names = [self._split.names[number] for number in member]
         return [f"{name} from token {p}" for name, p in zip(names, place, strict=True)]
 
-    def _choose(
-        self, seed: int, step: int, size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _choose(self, seed: int, step: int, size: int) -> tuple[Ints, Ints]:
         """Draw (size,) sequences, by their places in the split, and where in it windows begin."""
         rng = np.random.default_rng([seed, step])
         place = rng.integers(self._places[-1], size=size)
@@ -286,7 +281,7 @@ class SequenceWindows:
         return member, begin + place - np.append(0, self._places)[member]
 
 
-def rebase(history: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
+def rebase(history: Ints, context_length: int) -> Ints:
     """Return the latest half of a context: the prompt with which a full one goes on."""
     return history[-((context_length + 1) // 2) :]
 
@@ -310,6 +305,6 @@ class SequenceBatches:
         """What returns, of a sequence, which ids may stand in each place."""
         return self.corpus.vocabulary.masks
 
-    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rebase(self, history: Ints) -> Ints:
         """Return the prompt with which a sequence goes on where the context is full."""
         return rebase(history, self.context_length)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints, Reals
 from common.interface import NOT_SCORED, PAD
 from data.batches.cutting import WindowCutter, ids_and_targets
 from data.batches.options import DataOptions
@@ -34,7 +34,6 @@ from data.tokens.augment import (
 from data.tokens.bag import NO_PITCH
 from data.tokens.chords import ToldChords, told_chords
 from data.tokens.context import bar_lengths, rebase
-from data.tokens.cursor import Ints
 from data.tokens.features import Context, SideArrays, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
@@ -51,7 +50,7 @@ COUNTED_PIECES = 200
 EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
 SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
 
-MasksOf = Callable[[Ints], NDArray[np.bool_]]
+MasksOf = Callable[[Ints], Bools]
 
 
 class TrainingWindows:
@@ -100,9 +99,7 @@ class TrainingWindows:
             *(self._length, vocabulary),
         )
 
-    def batch(
-        self, seed: int, step: int, size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], SideArrays]:
+    def batch(self, seed: int, step: int, size: int) -> tuple[Ints, Ints, SideArrays]:
         """Draw the windows of a training step, which depend on nothing but the arguments.
 
         Returns:
@@ -167,7 +164,7 @@ class TrainingWindows:
             *(has_known_key, has_known_ensemble, telling),
         )
 
-    def _whole(self, drawn: _Drawn) -> tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]:
+    def _whole(self, drawn: _Drawn) -> tuple[Ints, Bools, Bools]:
         """Return windows (B, W) as `WindowCutter.cut` does, moved, and Pad beyond the piece."""
         window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
         window = self._tables[(drawn.shift + self._reach)[:, None], window]
@@ -192,12 +189,8 @@ class TrainingWindows:
         return number, told_chords(pieces, holds=holds)
 
     def _cut(
-        self,
-        drawn: _Drawn,
-        window: Ints,
-        is_restated: NDArray[np.bool_],
-        is_beyond: NDArray[np.bool_],
-    ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        self, drawn: _Drawn, window: Ints, is_restated: Bools, is_beyond: Bools
+    ) -> tuple[Ints, Ints, Bools]:
         """Return ids (B, T), targets (B, T) and which programs are silent (B, P).
 
         Args:
@@ -216,7 +209,7 @@ class TrainingWindows:
 
     def _give(
         self, drawn: _Drawn, ids: Ints, targets: Ints
-    ) -> tuple[list[GivenNotes], Ints, NDArray[np.bool_]]:
+    ) -> tuple[list[GivenNotes], Ints, Bools]:
         """Give notes of some windows (B, T), and score those not that are forced.
 
         Returns:
@@ -246,7 +239,7 @@ class TrainingWindows:
             keys[row] = key_number(key_followed(pitch))
         return keys
 
-    def _absent(self, drawn: _Drawn) -> NDArray[np.bool_]:
+    def _absent(self, drawn: _Drawn) -> Bools:
         """Return (B, P), which programs play nowhere in a window's piece, where known."""
         absent = np.zeros_like(drawn.order, dtype=bool)
         for row in np.flatnonzero(drawn.has_known_ensemble):
@@ -261,7 +254,7 @@ class TrainingWindows:
         notes: Ints = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
         return notes
 
-    def _silent(self, window: NDArray[np.int64], drawn: _Drawn) -> NDArray[np.bool_]:
+    def _silent(self, window: Ints, drawn: _Drawn) -> Bools:
         """Return (B, P), which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
         rows, places = np.nonzero(self._kind_of[window] == Kind.NOTE)
@@ -294,18 +287,18 @@ class TrainingWindows:
 class _Drawn:
     """The random choices behind the windows of a batch."""
 
-    piece: NDArray[np.int64]  # (B,)
-    bar: NDArray[np.int64]  # (B,) at which each begins
-    shift: NDArray[np.int64]  # (B,) semitones by which it is moved
-    has_known_length: NDArray[np.bool_]  # (B,) whether the model sees how far the end is
-    has_known_final: NDArray[np.bool_]  # (B,) and when the final chord begins
-    silence: NDArray[np.float64]  # (B,) `share` of `silent_programs`
-    order: NDArray[np.float64]  # (B, P) its `order`
-    slip: NDArray[np.int64]  # (B, T) semitones by which a note there is misread
-    giving: NDArray[np.int64]  # (B,) the random seed of what is given; -1: nothing
-    has_known_key: NDArray[np.bool_]  # (B,) whether the model sees the key of the piece
-    has_known_ensemble: NDArray[np.bool_]  # (B,) and which programs play nowhere in it
-    telling: NDArray[np.int64]  # (B,) the random seed of which chords it sees; -1: none
+    piece: Ints  # (B,)
+    bar: Ints  # (B,) at which each begins
+    shift: Ints  # (B,) semitones by which it is moved
+    has_known_length: Bools  # (B,) whether the model sees how far the end is
+    has_known_final: Bools  # (B,) and when the final chord begins
+    silence: Reals  # (B,) `share` of `silent_programs`
+    order: Reals  # (B, P) its `order`
+    slip: Ints  # (B, T) semitones by which a note there is misread
+    giving: Ints  # (B,) the random seed of what is given; -1: nothing
+    has_known_key: Bools  # (B,) whether the model sees the key of the piece
+    has_known_ensemble: Bools  # (B,) and which programs play nowhere in it
+    telling: Ints  # (B,) the random seed of which chords it sees; -1: none
 
 
 def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[bool]]:
@@ -323,7 +316,7 @@ def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[b
     return spans, hold(spans, *music)
 
 
-def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def sampled(lengths: Ints) -> Ints:
     """Return the places, rising, of the pieces that stand for all, of these lengths in tokens.
 
     They are drawn at random, always the same, until they have SAMPLE_TOKENS together.
@@ -333,7 +326,7 @@ def sampled(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(order[before < SAMPLE_TOKENS])
 
 
-def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.int64]]:
+def batches_of(lengths: Ints, is_sample: bool) -> list[Ints]:
     """Group pieces, of these lengths in tokens, all of them or a sample, into batches."""
     chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
     number = np.cumsum(lengths[chosen]) // EVALUATION_TOKENS
@@ -343,8 +336,8 @@ def batches_of(lengths: NDArray[np.int64], is_sample: bool) -> list[NDArray[np.i
 class PieceBatch(TypedDict):
     """Whole pieces, untransposed, to be scored exactly."""
 
-    pieces: list[NDArray[np.int64]]  # (T,), from Start to End
-    allowed: list[NDArray[np.bool_]]  # (T - 1, V), what the grammar admits after Start
+    pieces: list[Ints]  # (T,), from Start to End
+    allowed: list[Bools]  # (T - 1, V), what the grammar admits after Start
     notes: list[int]  # notes of each piece
 
 
@@ -429,6 +422,6 @@ class MusicBatches:
         """What returns, of a piece, which ids its grammar admits."""
         return Grammar(self.corpus.vocabulary).masks
 
-    def rebase(self, history: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rebase(self, history: Ints) -> Ints:
         """Return the prompt with which a piece goes on; see `context.rebase`."""
         return rebase(history, self.context_length, self.corpus.vocabulary)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from common.arrays import Ints, offsets
 from common.files import write_json
 from common.text import printable
 from common.worker_pool import Failed, guarded_batches
-from data.arrays import offsets
 from data.canonical import GridChanges, ScoreBatch
 from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
 from data.corpus.notation import notation_as_midi
@@ -318,7 +318,7 @@ def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
     return numbers
 
 
-def _chunks(numbers: Sequence[int], sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _chunks(numbers: Sequence[int], sizes: Ints) -> list[Ints]:
     """Cut the numbers of some pieces into those that are brought to the vocabulary together."""
     chunk = np.cumsum(sizes[numbers]) // CHUNK_TOKENS if numbers else np.empty(0)
     cut = np.split(np.array(numbers, dtype=np.int64), np.flatnonzero(np.diff(chunk)) + 1)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import offsets, reduce_segments, segment_ids
+from common.arrays import Ints, offsets, reduce_segments, segment_ids
 from data.canonical import ScoreBatch
 from data.midi.events import Events
 from data.midi.quantize import onset_seconds
@@ -77,9 +77,7 @@ def sketches(pieces: Sequence[Events]) -> list[NDArray[np.uint32]]:
     ]
 
 
-def _melodies(
-    key: NDArray[np.int64], pitch: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _melodies(key: Ints, pitch: Ints) -> tuple[Ints, Ints]:
     """Return line and pitch of the notes that have no higher one of their line beside them.
 
     Args:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.arrays import reduce_segments
+from common.arrays import Ints, reduce_segments
 from data.canonical import GridChanges, ScoreBatch
 from data.corpus.advice import Trial, try_options
 from data.corpus.find_files import find_music_files, is_midi
@@ -134,7 +133,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
     return replace(read, events=[], left_out=sorted(read.left_out + unread))
 
 
-def least_tokens(scores: ScoreBatch) -> NDArray[np.int64]:
+def least_tokens(scores: ScoreBatch) -> Ints:
     """Count (P,) the tokens that each piece takes at least: Notes, their Extends, Durations."""
     longest = scores.grid.bar_steps(*scores.grid.default_meter)
     of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest

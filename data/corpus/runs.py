@@ -22,9 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.arrays import offsets, segment_ids
+from common.arrays import Bools, Ints, offsets, segment_ids
 from data.canonical import ScoreBatch
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
@@ -37,22 +36,19 @@ LEAST_NOTES = 4  # of a run that is listed
 CHUNK = 2**21  # training tokens that are read at once, if nothing else is said
 
 
-Integers = NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class NoteSequence:
     """N notes in the order of one representation, line after line; all arrays are (N,)."""
 
-    piece: Integers  # its index
-    program: Integers  # -1 where instruments are taken together
-    bar: Integers  # its number (an upbeat is bar 0); on a grid of seconds the second
-    onset: Integers  # grid steps
-    pitch: Integers
+    piece: Ints  # its index
+    program: Ints  # -1 where instruments are taken together
+    bar: Ints  # its number (an upbeat is bar 0); on a grid of seconds the second
+    onset: Ints  # grid steps
+    pitch: Ints
     # one number for the semitones and grid steps to the next note; for the last note of a line a
     # negative number that no other note has
-    step: Integers
-    left: Integers  # how many notes its line has from this one on
+    step: Ints
+    left: Ints  # how many notes its line has from this one on
 
 
 @dataclass(frozen=True)
@@ -60,10 +56,10 @@ class LongestMatches:
     """For each of N notes the longest run from it that the training set has too, and one place."""
 
     notes: NoteSequence
-    length: Integers  # (N,) notes in the run; 1 where training never continues in this way
-    piece: Integers  # (N,) the index of the training piece
-    bar: Integers  # (N,) the bar in which the run begins there
-    semitones: Integers  # (N,) how much higher it is there
+    length: Ints  # (N,) notes in the run; 1 where training never continues in this way
+    piece: Ints  # (N,) the index of the training piece
+    bar: Ints  # (N,) the bar in which the run begins there
+    semitones: Ints  # (N,) how much higher it is there
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,7 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
     return NoteSequence(piece[order], program[order], bar[order], onset, pitch, step, left)
 
 
-def _bar_numbers(batch: ScoreBatch) -> Integers:
+def _bar_numbers(batch: ScoreBatch) -> Ints:
     """Return (N,) the number of the bar that each note begins in."""
     first = batch.bar_offsets[segment_ids(batch.note_offsets)]  # bar of each note's piece
     line = offsets(batch.bars["length"])
@@ -125,9 +121,7 @@ def _bar_numbers(batch: ScoreBatch) -> Integers:
     return np.asarray(bar - first + 1 - is_short[first])  # an upbeat is bar 0
 
 
-def _is_on_top(
-    line: Integers, onset: Integers, pitch: Integers, duration: Integers, release: int
-) -> NDArray[np.bool_]:
+def _is_on_top(line: Ints, onset: Ints, pitch: Ints, duration: Ints, release: int) -> Bools:
     """Return (N,) whether each note is the highest of its line that begins or sounds at its onset.
 
     The notes are sorted by line, onset and pitch. In the last `release` steps of one the next may
@@ -218,7 +212,7 @@ def _read_batches(
         yield first, decode_batch(ids, np.diff(ends), vocabulary)
 
 
-def _longest_matches(asked: Integers, there: Integers) -> tuple[Integers, Integers]:
+def _longest_matches(asked: Ints, there: Ints) -> tuple[Ints, Ints]:
     """Find the longest run of steps from each place in `asked` that `there` has, and where.
 
     Negative steps equal nothing; `there` has at least one step. Returns (N,) how many steps match,

@@ -9,7 +9,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import offsets
+from common.arrays import Ints, offsets
 from data.tokens.augment import transposition_ranges
 from data.tokens.context import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -42,10 +42,10 @@ class Split:
     """Pieces end to end, as those of a split are: P pieces, M bars, N tokens."""
 
     tokens: NDArray[np.uint16]  # (N,) each piece from Start to End
-    piece_offsets: NDArray[np.int64]  # (P + 1,) where in `tokens` each begins and the last ends
-    note_counts: NDArray[np.int64]  # (P,) notes of each piece
-    shifts: NDArray[np.int64]  # (P, 2) lowest and highest semitones by which each piece can move
-    bar_offsets: NDArray[np.int64]  # (M,) where each Bar token stands in `tokens`
+    piece_offsets: Ints  # (P + 1,) where in `tokens` each begins and the last ends
+    note_counts: Ints  # (P,) notes of each piece
+    shifts: Ints  # (P, 2) lowest and highest semitones by which each piece can move
+    bar_offsets: Ints  # (M,) where each Bar token stands in `tokens`
     bar_tempos: NDArray[np.uint16]  # (M,) the id of the Tempo in force in each bar
     names: tuple[str, ...]  # of the P pieces
 
@@ -92,13 +92,7 @@ class Split:
             raise ValueError("the tokens are not pieces")
 
     @classmethod
-    def of_ids(
-        cls,
-        names: Sequence[str],
-        ids: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        vocabulary: Vocabulary,
-    ) -> Self:
+    def of_ids(cls, names: Sequence[str], ids: Ints, lengths: Ints, vocabulary: Vocabulary) -> Self:
         """Return pieces in memory, from their ids (N,), end to end, and their lengths (P,)."""
         piece_offsets = offsets(lengths)
         note_offsets = offsets(vocabulary.kind_of[ids] == Kind.NOTE)
@@ -130,7 +124,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.names)
 
-    def piece(self, index: int) -> NDArray[np.int64]:
+    def piece(self, index: int) -> Ints:
         """Return (T,) the ids of a piece, from Start to End."""
         begin, end = self.piece_offsets[index], self.piece_offsets[index + 1]
         return self.tokens[begin:end].astype(np.int64)

@@ -7,8 +7,8 @@ the widest vocabulary, that of every piece there may be; a table leads from thes
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Ids, Ints
 from data.canonical import GridChanges
 from data.score import DRUMS, Grid
 from data.tokens.context import bar_tempos
@@ -45,7 +45,7 @@ class Survey:
         self._grid_changes = GridChanges()
         self._unkept_notes = 0
 
-    def add(self, ids: NDArray[np.integer]) -> None:
+    def add(self, ids: Ids) -> None:
         """Count the music of some pieces, their ids (N,) of the widest vocabulary end to end."""
         self._ids += np.bincount(ids, minlength=self.wide.size)
         self._tempos += np.bincount(
@@ -104,7 +104,7 @@ class Survey:
             grid=wide.grid,
         )
 
-    def _notes(self) -> NDArray[np.int64]:
+    def _notes(self) -> Ints:
         """Return how many notes of each program and pitch there are."""
         return self._ids[self.wide.ids(Kind.NOTE)].reshape(len(self.wide.programs), -1)
 
@@ -117,7 +117,7 @@ def _levels_between(levels: tuple[int, ...], seen: list[int]) -> tuple[int, ...]
     return tuple(level for level in levels if min(seen) <= level <= max(seen))
 
 
-def translation(wide: Vocabulary, vocabulary: Vocabulary) -> NDArray[np.int64]:
+def translation(wide: Vocabulary, vocabulary: Vocabulary) -> Ints:
     """Return (V,) for each id of the widest vocabulary that of another; -1: it has none."""
     numbers = {kind: np.arange(count) for kind, count in zip(Kind, vocabulary.counts, strict=True)}
     numbers[Kind.BAR] = np.array([wide.meters.index(meter) for meter in vocabulary.meters])

@@ -4,8 +4,8 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Reals
 from data.midi.events import Events
 from data.score import MAX_BAR_BEATS
 
@@ -120,7 +120,7 @@ def _first_place(events: Events, phase: float, division: int, meter: tuple[int, 
     return int(np.argmax([begins @ np.roll(accents, line) for line in range(places)]))
 
 
-def _accents(meter: tuple[int, int], beats: NDArray[np.float64]) -> NDArray[np.float64]:
+def _accents(meter: tuple[int, int], beats: Reals) -> Reals:
     """Count for places in a bar, in quarter notes from its line, the levels that they begin."""
     numerator, unit = meter[0], 4 / meter[1]
     levels = [numerator * unit, unit, unit / 2]

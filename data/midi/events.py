@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from common.arrays import Ints, Reals
 
 MAX_FILE_BYTES = 32 * 2**20  # of a MIDI file that is read
 
@@ -16,8 +15,8 @@ class Events:
     """
 
     ticks_per_beat: int  # a quarter note
-    notes: NDArray[np.int64]  # (N, 5) start, end, pitch, velocity, program (128: drums)
-    meters: NDArray[np.int64]  # (M, 3) tick, numerator, denominator
-    tempi: NDArray[np.float64]  # (K, 2) tick, a whole number; quarter notes a minute
+    notes: Ints  # (N, 5) start, end, pitch, velocity, program (128: drums)
+    meters: Ints  # (M, 3) tick, numerator, denominator
+    tempi: Reals  # (K, 2) tick, a whole number; quarter notes a minute
     tracks: tuple[tuple[str, int], ...] = ()  # name and notes of each that has any, where known
     clipped_bytes: int = 0  # of the file that were over 127, where data should stand

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pretty_midi
 import symusic
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from common.arrays import Ids, Ints, Reals
 from common.files import write_file
 from data.canonical import GridChanges
 from data.instrument_names import instrument_name
@@ -119,7 +120,7 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, G
     times, bpm = midi.get_tempo_changes()
     beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])
 
-    def ticks(seconds: list[float]) -> NDArray[np.int64]:
+    def ticks(seconds: list[float]) -> Ints:
         at = np.asarray(seconds, dtype=np.float64)
         segment = np.maximum(np.searchsorted(times, at, side="right") - 1, 0)
         in_beats = beats[segment] + (at - times[segment]) * bpm[segment] / 60
@@ -231,10 +232,7 @@ def _events_from_symusic(file: symusic.Score) -> Events:
 
 
 def _events(
-    ticks_per_beat: int,
-    tracks: Sequence[tuple[str, NDArray[np.int64]]],
-    meters: NDArray[np.int64],
-    tempi: NDArray[np.float64],
+    ticks_per_beat: int, tracks: Sequence[tuple[str, Ints]], meters: Ints, tempi: Reals
 ) -> Events:
     """Join the notes of tracks; those without notes have no number."""
     notes = np.concatenate([np.empty((0, 5), dtype=np.int64), *(rows for _, rows in tracks)])
@@ -243,14 +241,14 @@ def _events(
 
 
 def _track_rows(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
+    start: Ints,
+    end: Ints,
     pitch: ArrayLike,
     velocity: ArrayLike,
     program: int,
-    pedal_ticks: NDArray[np.int64],
-    pedal_values: NDArray[np.integer],
-) -> NDArray[np.int64]:
+    pedal_ticks: Ints,
+    pedal_values: Ids,
+) -> Ints:
     """Return a track's notes as `Events` has them.
 
     Those that are released with the sustain pedal down are held until it is up, or until their
@@ -273,5 +271,5 @@ def _track_rows(
     return _columns(start, end, pitch, velocity, np.full(len(end), program))
 
 
-def _columns(*columns: ArrayLike) -> NDArray[np.int64]:
+def _columns(*columns: ArrayLike) -> Ints:
     return np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)

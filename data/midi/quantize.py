@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from data.arrays import offsets, reduce_segments, segment_ids
+from common.arrays import Bools, Ints, Reals, Records, offsets, reduce_segments, segment_ids
 from data.canonical import GridChanges, ScoreBatch, canonical_batch
 from data.midi.bars import barred_anew, with_long_bars_split
 from data.midi.events import Events
@@ -103,7 +103,7 @@ def batch_from_events(pieces: Sequence[Events], grid: Grid) -> tuple[ScoreBatch,
     return batch, changes
 
 
-def onset_seconds(pieces: Sequence[Events]) -> NDArray[np.float64]:
+def onset_seconds(pieces: Sequence[Events]) -> Reals:
     """Return when each note of some pieces begins by their tempi, in seconds, end to end."""
     joined = _Joined.of(pieces)
     return _seconds(joined, joined.notes[:, 0], joined.note_piece)
@@ -116,14 +116,14 @@ class _Joined:
     Meters and tempi of pieces without notes are left out: nothing rests on them.
     """
 
-    ticks_per_beat: NDArray[np.int64]  # (P,)
-    notes: NDArray[np.int64]
-    note_offsets: NDArray[np.int64]
-    meters: NDArray[np.int64]
-    meter_piece: NDArray[np.int64]
-    tempi: NDArray[np.float64]
-    tempo_piece: NDArray[np.int64]
-    note_piece: NDArray[np.int64]
+    ticks_per_beat: Ints  # (P,)
+    notes: Ints
+    note_offsets: Ints
+    meters: Ints
+    meter_piece: Ints
+    tempi: Reals
+    tempo_piece: Ints
+    note_piece: Ints
 
     @classmethod
     def of(cls, pieces: Sequence[Events]) -> Self:
@@ -141,7 +141,7 @@ class _Joined:
         )
 
     @property
-    def last_onset(self) -> NDArray[np.int64]:
+    def last_onset(self) -> Ints:
         """(P,) ticks; 0 where there are no notes."""
         return reduce_segments(np.maximum, self.notes[:, 0], self.note_offsets, empty=0)
 
@@ -149,7 +149,7 @@ class _Joined:
 _SILENCE = Events(1, np.empty((0, 5), np.int64), np.empty((0, 3), np.int64), np.empty((0, 2)))
 
 
-def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[NDArray[np.int64], str]]:
+def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[Ints, str]]:
     """Yield what is wrong, the gravest first, and the numbers of the pieces with it."""
     ticks_per_beat = joined.ticks_per_beat
     yield (
@@ -186,9 +186,7 @@ def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[NDArray[np.int64], st
     yield np.flatnonzero(meter_counts + bars > MAX_BARS), f"more than {MAX_BARS:,} bars"
 
 
-def _meters(
-    joined: _Joined, is_heard: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _meters(joined: _Joined, is_heard: Bools) -> tuple[Ints, Ints, Bools]:
     """Return the meters in force: rows, each one's piece, and whether it is the piece's last."""
     count = len(joined.ticks_per_beat)
     default = np.tile([0, 4, 4], (count, 1))
@@ -202,9 +200,7 @@ def _meters(
     return meters, piece, is_last[is_last_here]
 
 
-def _bars(
-    joined: _Joined, grid: Grid
-) -> tuple[NDArray[np.void], NDArray[np.float64], NDArray[np.int64]]:
+def _bars(joined: _Joined, grid: Grid) -> tuple[Records, Reals, Ints]:
     """Return each piece's bars up to that of its last onset, end to end.
 
     (M,) of BAR; (M,) quarter notes a minute, by the tempo map; (P + 1,) where each piece begins.
@@ -213,7 +209,7 @@ def _bars(
     is_heard = joined.meters[:, 0] <= last_onset[joined.meter_piece]
     meters, piece, is_last = _meters(joined, is_heard)
 
-    def in_steps(ticks: NDArray[np.float64], piece: NDArray[np.int64]) -> NDArray[np.float64]:
+    def in_steps(ticks: Reals, piece: Ints) -> Reals:
         return np.floor(ticks * grid.steps_per_beat / joined.ticks_per_beat[piece] + 0.5)
 
     tick, numerator, denominator = meters.T
@@ -263,9 +259,7 @@ def _bars(
     return bars, tempi[is_bar[is_line]], bar_offsets
 
 
-def _seconds(
-    joined: _Joined, ticks: NDArray[np.number], piece: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _seconds(joined: _Joined, ticks: NDArray[np.number], piece: Ints) -> Reals:
     """Return the seconds from its piece's beginning at which each tick falls, by the tempo map."""
     count = len(joined.ticks_per_beat)
     tempi = np.concatenate([np.tile([0.0, 120.0], (count, 1)), joined.tempi])
@@ -283,6 +277,6 @@ def _seconds(
     return np.asarray(seconds[at] + (ticks - tick[at]) * seconds_per_tick[at])
 
 
-def _key(piece: NDArray[np.int64], tick: NDArray[np.number]) -> NDArray[np.int64]:
+def _key(piece: Ints, tick: NDArray[np.number]) -> Ints:
     """Return numbers that rise with piece and then tick."""
     return (piece << _TICK_BITS) + tick.astype(np.int64)

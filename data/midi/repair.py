@@ -9,6 +9,8 @@ import numpy as np
 import symusic
 from numpy.typing import NDArray
 
+from common.arrays import Ints
+
 _CHUNK_HEAD = 8  # bytes: MTrk and a length
 _END_OF_TRACK = b"\xff\x2f\x00"
 _MOST_TRACKS = 512  # that are looked into: each takes eight kilobytes more for it
@@ -57,7 +59,7 @@ def repaired(content: bytes) -> symusic.Score | None:
     return file
 
 
-def _with_late_ends(content: bytes, pitches: NDArray[np.int64], each: int) -> symusic.Score | None:
+def _with_late_ends(content: bytes, pitches: Ints, each: int) -> symusic.Score | None:
     """Read a file with so many ends more of each pitch in each track; None if it is not whole."""
     ends = np.zeros((each, 16, len(pitches), 4), dtype=np.uint8)  # messages, each with a delta of 0
     ends[..., 0], ends[..., 1] = 0x80 | np.arange(16)[:, None], pitches
@@ -90,7 +92,7 @@ def _ended(notes: dict[str, NDArray[Any]], hanging: list[int]) -> Any:
     return symusic.Note.from_numpy(*columns)
 
 
-def _ends(time: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ends(time: Ints, end: Ints) -> Ints:
     """Return when notes of one pitch end, (N,): where it begins again, or at the next end.
 
     -1 where there is neither. An end at the tick of a beginning is of the note before.

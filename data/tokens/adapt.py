@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Records
 from data.canonical import canonical
 from data.instrument_names import instrument_name
 from data.score import BAR, DRUMS, Score
@@ -47,9 +48,7 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
     return adapted, changes
 
 
-def without_unknown(
-    score: Score, vocabulary: Vocabulary
-) -> tuple[Score, NDArray[np.bool_], list[str]]:
+def without_unknown(score: Score, vocabulary: Vocabulary) -> tuple[Score, Bools, list[str]]:
     """Return what the vocabulary can represent of a piece: its notes that have a token.
 
     Returns:
@@ -66,9 +65,7 @@ def without_unknown(
     return adapted, is_known, changes
 
 
-def _adapt_programs(
-    notes: NDArray[np.void], vocabulary: Vocabulary, changes: list[str]
-) -> NDArray[np.void]:
+def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) -> Records:
     pitched = [program for program in vocabulary.programs if program != DRUMS]
     is_drum = notes["program"] == DRUMS
     playable = np.where(is_drum, DRUMS in vocabulary.programs, bool(pitched))
@@ -98,9 +95,7 @@ def became(program: int, known: int, vocabulary: Vocabulary) -> str:
     return " became ".join(names)
 
 
-def _adapt_pitches(
-    notes: NDArray[np.void], vocabulary: Vocabulary, changes: list[str]
-) -> NDArray[np.void]:
+def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -> Records:
     low, high = vocabulary.lowest_pitch, vocabulary.highest_pitch
     pitch = notes["pitch"].astype(np.int64)
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
@@ -116,7 +111,7 @@ def _adapt_pitches(
 
 def _adapt_bars(
     score: Score, tempo: NDArray[np.int32], vocabulary: Vocabulary, changes: list[str]
-) -> tuple[NDArray[np.void], NDArray[np.int32]]:
+) -> tuple[Records, NDArray[np.int32]]:
     """Return bars of known meters that cover the same time, and their tempi."""
     rows, tempi = [], []
     for (numerator, denominator, length), bpm in zip(
@@ -143,7 +138,7 @@ def _shortest_bar(length: int, vocabulary: Vocabulary) -> tuple[int, int, int]:
     return (*min(fitting, key=lambda meter: (whole(*meter), meter[1])), length)
 
 
-def _nearest(known: tuple[int, ...], values: NDArray[np.integer]) -> NDArray[np.int32]:
+def _nearest(known: tuple[int, ...], values: Ids) -> NDArray[np.int32]:
     """Return the nearest of the known levels to each value; of two as near, the lower."""
     levels = np.array(known, dtype=np.int32)
     distance = np.abs(levels[:, None] - np.asarray(values)[None, :])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ints, Reals
 from common.compiled import compiled
 from data.tokens.bag import NO_PITCH
 from data.tokens.given import GivenNotes
@@ -12,7 +12,7 @@ from data.tokens.vocabulary import Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
 
 
-def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
+def transposition(vocabulary: Vocabulary, semitones: int) -> Ints:
     """Return (V,), the id that each id becomes when the music moves by `semitones`.
 
     Drums stay. -1 where the note would leave the vocabulary. Since note ids keep their order, what
@@ -27,14 +27,12 @@ def transposition(vocabulary: Vocabulary, semitones: int) -> NDArray[np.int64]:
     return table
 
 
-def transpositions(vocabulary: Vocabulary, reach: int) -> NDArray[np.int64]:
+def transpositions(vocabulary: Vocabulary, reach: int) -> Ints:
     """Return (2 * reach + 1, V), the tables of `transposition` for -reach .. reach semitones."""
     return np.stack([transposition(vocabulary, shift) for shift in range(-reach, reach + 1)])
 
 
-def transposition_ranges(
-    ids: NDArray[np.int64], begins: NDArray[np.int64], vocabulary: Vocabulary
-) -> NDArray[np.int64]:
+def transposition_ranges(ids: Ints, begins: Ints, vocabulary: Vocabulary) -> Ints:
     """Return (P, 2), the lowest and highest semitones by which each piece can move: (-k, l).
 
     Args:
@@ -54,9 +52,7 @@ def transposition_ranges(
     return ranges
 
 
-def silent_programs(
-    present: NDArray[np.bool_], share: NDArray[np.float64], order: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def silent_programs(present: Bools, share: Reals, order: Reals) -> Bools:
     """Choose (B, P), the programs of each window that fall silent: one or more, never all.
 
     Args:
@@ -71,9 +67,7 @@ def silent_programs(
     return np.asarray(present & (place < falling[:, None]))
 
 
-def ids_left(
-    ids: NDArray[np.int64], silent: NDArray[np.bool_], vocabulary: Vocabulary
-) -> NDArray[np.bool_]:
+def ids_left(ids: Ints, silent: Bools, vocabulary: Vocabulary) -> Bools:
     """Return (B, T), which ids are left when programs fall silent.
 
     The notes of these programs go, and Positions left without a note. So does a Position at the
@@ -89,13 +83,7 @@ def ids_left(
 
 
 @compiled
-def _leave(
-    words: Words,
-    pitch_count: int,
-    ids: NDArray[np.int64],
-    silent: NDArray[np.bool_],
-    is_left: NDArray[np.bool_],
-) -> None:
+def _leave(words: Words, pitch_count: int, ids: Ints, silent: Bools, is_left: Bools) -> None:
     """Set `is_left` (B, T), which comes as what is not Pad."""
     for row in range(len(ids)):
         position, is_silent = -1, False
@@ -110,9 +98,7 @@ def _leave(
                 is_left[row, t] = not is_silent
 
 
-def misread(
-    ids: NDArray[np.int64], semitones: NDArray[np.int64], tables: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def misread(ids: Ints, semitones: Ints, tables: Ints) -> Ints:
     """Move each note of ids (B, T) by its own number of semitones, if it can be.
 
     Args:
@@ -124,7 +110,7 @@ def misread(
     return np.where(moved < 0, ids, moved)
 
 
-def programs_of(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def programs_of(ids: Ints, vocabulary: Vocabulary) -> Ints:
     """Return the number of each Note's program in the vocabulary; anything for others."""
     number = (ids - vocabulary.first(Kind.NOTE)) // vocabulary.pitch_count
     return number.clip(0, len(vocabulary.programs) - 1)
@@ -137,8 +123,8 @@ LONGEST_GAP = 3  # bars, and the longest between two gaps
 
 
 def choose_given(
-    ids: NDArray[np.int64], way: int, rng: np.random.Generator, vocabulary: Vocabulary
-) -> tuple[GivenNotes, NDArray[np.bool_], NDArray[np.bool_]]:
+    ids: Ints, way: int, rng: np.random.Generator, vocabulary: Vocabulary
+) -> tuple[GivenNotes, Bools, Bools]:
     """Choose notes of a training window that are given, as people give them.
 
     Args:
@@ -196,8 +182,6 @@ def choose_given(
     return GivenNotes(onset[is_given], number[is_given], is_open), is_of_given, is_forced
 
 
-def _some(
-    programs: NDArray[np.int64], least: int, most: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _some(programs: Ints, least: int, most: int, rng: np.random.Generator) -> Ints:
     """Choose `least` of the programs or more, up to `most`."""
     return rng.permutation(programs)[: rng.integers(least, most + 1)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
-from data.tokens.cursor import Ints
 
 NO_PITCH = -1
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from data.arrays import offsets
+from common.arrays import Ints, offsets
 from data.canonical import ScoreBatch
 from data.score import Score
 from data.tokens.context import bar_head_sizes, bar_indices, bar_tempos
@@ -13,9 +12,7 @@ from data.tokens.tokenizer import decode_parts, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 
 
-def encode_batch(
-    scores: ScoreBatch, vocabulary: Vocabulary
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def encode_batch(scores: ScoreBatch, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
     """Return the ids of all pieces, end to end (N,), and how many are each piece's (P,).
 
     The ids are those of `encode`. All pieces are encoded as if they were one, with each piece's
@@ -44,9 +41,7 @@ def encode_batch(
     return ids, np.diff(np.append(np.flatnonzero(ids == vocabulary.first(Kind.START)), len(ids)))
 
 
-def decode_batch(
-    ids: NDArray[np.int64], lengths: NDArray[np.int64], vocabulary: Vocabulary
-) -> ScoreBatch:
+def decode_batch(ids: Ints, lengths: Ints, vocabulary: Vocabulary) -> ScoreBatch:
     """Return the pieces that ids encode: the inverse of `encode_batch`.
 
     Args:

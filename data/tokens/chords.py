@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.chords import KINDS, Span
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
-from data.tokens.cursor import Ints
 from data.tokens.given import DUE_WIDTH, put_due
 from data.tokens.vocabulary import NEVER
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.arrays import Bools, Ids, Ints
 from data.tokens.vocabulary import Kind, Vocabulary
 
 LEAST_CONTEXT = 8  # tokens, in which a note fits behind the head of its bar
 
 
-def bar_indices(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def bar_indices(ids: Ints, vocabulary: Vocabulary) -> Ints:
     """Return the places of the Bar tokens, at which windows may begin."""
     return np.flatnonzero(vocabulary.kind_of[ids] == Kind.BAR)
 
 
-def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def bar_tempos(ids: Ints, vocabulary: Vocabulary) -> Ints:
     """Return (M,), the id of the Tempo in force in each bar; Pad on a grid without meter."""
     bars = bar_indices(ids, vocabulary)
     if not vocabulary.grid.has_meter:
@@ -26,9 +26,7 @@ def bar_tempos(ids: NDArray[np.int64], vocabulary: Vocabulary) -> NDArray[np.int
     return ids[tempos[latest]]
 
 
-def bar_head_sizes(
-    ids: NDArray[np.integer], starts: NDArray[np.int64], vocabulary: Vocabulary
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def bar_head_sizes(ids: Ids, starts: Ints, vocabulary: Vocabulary) -> tuple[Ints, Bools]:
     """Measure the tokens Bar [Length] at the Bars that stand at `starts` (B,) in `ids`.
 
     Returns:
@@ -39,9 +37,7 @@ def bar_head_sizes(
     return size, vocabulary.kind_of[ids[np.minimum(starts + size, last)]] == Kind.TEMPO
 
 
-def bar_lengths(
-    ids: NDArray[np.integer], starts: NDArray[np.int64], vocabulary: Vocabulary
-) -> NDArray[np.int64]:
+def bar_lengths(ids: Ids, starts: Ints, vocabulary: Vocabulary) -> Ints:
     """Return the steps (B,) of the bars that stand at `starts` (B,) in `ids`."""
     whole = vocabulary.whole_bars[ids[starts].astype(np.int64) - vocabulary.first(Kind.BAR)]
     after = ids[starts + 1].astype(np.int64)
@@ -49,7 +45,7 @@ def bar_lengths(
     return np.where(vocabulary.kind_of[after] == Kind.LENGTH, shortened, whole)
 
 
-def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> NDArray[np.int64]:
+def window_head(ids: Ints, start: int, vocabulary: Vocabulary) -> Ints:
     """Return the ids with which a window begins that starts at the Bar `ids[start]` of a piece.
 
     These are the bar's own tokens, then the tempo that is in force there, restated if need be. The
@@ -64,15 +60,13 @@ def window_head(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> N
     return np.append(head, ids[np.flatnonzero(kinds == Kind.TEMPO)[-1]])
 
 
-def bar_head_size(ids: NDArray[np.int64], start: int, vocabulary: Vocabulary) -> int:
+def bar_head_size(ids: Ints, start: int, vocabulary: Vocabulary) -> int:
     """Count the tokens Bar [Length] [Tempo] with which the bar at `ids[start]` begins."""
     size, has_tempo = bar_head_sizes(ids, np.array([start]), vocabulary)
     return int(size[0] + has_tempo[0])
 
 
-def rebase(
-    history: NDArray[np.int64], context_length: int, vocabulary: Vocabulary
-) -> NDArray[np.int64]:
+def rebase(history: Ints, context_length: int, vocabulary: Vocabulary) -> Ints:
     """Return the prompt with which a piece goes on where the context is full.
 
     It is a window as in training, from the latest bar that leaves half a context or more. Only

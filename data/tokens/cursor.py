@@ -20,10 +20,9 @@ from typing import Any, TypeAlias, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Ints
 from common.compiled import compiled, compiled_inside
 from data.tokens.vocabulary import Kind, Vocabulary, Words
-
-Ints: TypeAlias = NDArray[np.int64]
 
 
 def record_of(row: type) -> np.dtype[np.void]:

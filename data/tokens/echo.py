@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
-from data.tokens.cursor import Ints, record_of
+from data.tokens.cursor import record_of
 
 LEAST = 2  # steps, from note to note, that must be the same
 LENGTHS = (3, 4, 6, 10, 17)  # steps: where a class of longer matches begins

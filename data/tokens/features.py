@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.arrays import Bools, Ids, Ints
 from common.compiled import compiled, compiled_inside
 from common.interface import ENDS, OCTAVE, SHARED_REFERENCES, SideInput
 from data.followed_keys import follow_key
@@ -24,12 +25,12 @@ from data.keys import KEY_PROFILES
 from data.tokens import echo
 from data.tokens.bag import NO_PITCH, Bag, put, put_above
 from data.tokens.chords import CHORDS_WIDTH, ToldChords, tell_chords, told_chords
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, at_start, records
+from data.tokens.cursor import Cursor, Cursors, advance, at_start, records
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, first_to_come, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
-SideArrays = SideInput[NDArray[np.integer[Any]]]
+SideArrays = SideInput[Ids]
 
 MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
 MOST_HALVES = 16  # half beats, or half seconds, in which endings are told; more count as so many
@@ -48,7 +49,7 @@ class Context(NamedTuple):
     final_position: Ints  # (B,) and as many steps from its bar line
     key: Ints  # (B,) of the whole piece: its tonic, C = 0; 12 more in minor
     moved: Ints  # (B,) semitones by which the window was moved
-    silent: NDArray[np.bool_]  # (B, P) programs that are silent in it, or in the whole piece
+    silent: Bools  # (B, P) programs that are silent in it, or in the whole piece
     piece: Ints  # (B,) number of the piece among those of `given`
     begin: Ints  # (B,) steps from the beginning of that piece to the window's first bar
     given: Given

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from common.arrays import Bools, Ints
 from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.score import Score
 from data.tokens.bag import NO_PITCH, Bag, put
-from data.tokens.cursor import Ints
 from data.tokens.vocabulary import NEVER, Vocabulary
 
 SOON = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 96, 192)  # steps until a note is due
@@ -37,22 +37,22 @@ class GivenNotes:
 
     onset: Ints  # (G,)
     note: Ints  # (G,) the number of each note, by program and pitch
-    is_open: NDArray[np.bool_]  # (P, S) whether others of a program may begin at a step; later: yes
+    is_open: Bools  # (P, S) whether others of a program may begin at a step; later: yes
 
     @classmethod
-    def of(cls, score: Score, is_open: NDArray[np.bool_], vocabulary: Vocabulary) -> GivenNotes:
+    def of(cls, score: Score, is_open: Bools, vocabulary: Vocabulary) -> GivenNotes:
         """Return the notes of a score, for all of which the vocabulary has tokens."""
         notes = score.notes
         program = np.searchsorted(vocabulary.programs, notes["program"])
         number = program * vocabulary.pitch_count + notes["pitch"] - vocabulary.lowest_pitch
         return cls(notes["onset"].astype(np.int64), number.astype(np.int64), is_open)
 
-    def may_begin(self, now: ArrayLike) -> NDArray[np.bool_]:
+    def may_begin(self, now: ArrayLike) -> Bools:
         """Return (..., P), whether other notes of a program may begin at times now (...)."""
         return np.asarray(self.is_open_at[np.minimum(now, self.is_open.shape[1])])
 
     @cached_property
-    def is_open_at(self) -> NDArray[np.bool_]:
+    def is_open_at(self) -> Bools:
         """(S + 1, P) the region step by step; the last step stands for all later ones."""
         return np.vstack([self.is_open.T, np.ones((1, len(self.is_open)), dtype=bool)])
 
@@ -68,7 +68,7 @@ class Given(NamedTuple):
     pitch: Ints  # (K, G + 1), NO_PITCH of drums
     voice: Ints  # (K, G + 1)
     pitch_before: Ints  # (K, G + 1) of the given note before in its voice; NO_PITCH: there is none
-    is_closed: NDArray[np.bool_]  # (K, S + 1, P) whether no others may begin; later as at last
+    is_closed: Bools  # (K, S + 1, P) whether no others may begin; later as at last
     voices: int
 
 

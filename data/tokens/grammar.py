@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from common.arrays import Bools, Ints
 from common.compiled import compiled, compiled_inside
-from data.tokens.cursor import Cursor, Cursors, Ints, advance, advance_rows, at_start
+from data.tokens.cursor import Cursor, Cursors, advance, advance_rows, at_start
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
-Mask = NDArray[np.bool_]  # (V,) whether each id may come next
+Mask = Bools  # (V,) whether each id may come next
 
 
 class GrammarState(NamedTuple):
@@ -69,13 +70,13 @@ class Grammar:
         free_at = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         return GrammarState(at_start(self.vocabulary, batch), free_at)
 
-    def allowed(self, state: GrammarState) -> NDArray[np.bool_]:
+    def allowed(self, state: GrammarState) -> Bools:
         """Return (B, V), whether each id may come next; in every row at least one may."""
         mask = np.empty((len(state.free_at), self.vocabulary.size), dtype=bool)
         _admit_rows(self.vocabulary.words, self.followers, state, mask)
         return mask
 
-    def masks(self, ids: ArrayLike) -> NDArray[np.bool_]:
+    def masks(self, ids: ArrayLike) -> Bools:
         """Return (T - 1, V), what may stand in the place of each of a piece's ids after Start.
 
         The ids (T,) must be allowed; this is not checked again.
@@ -96,9 +97,7 @@ class Grammar:
 
 
 @compiled
-def _admit_rows(
-    words: Words, followers: NDArray[np.bool_], state: GrammarState, mask: NDArray[np.bool_]
-) -> None:
+def _admit_rows(words: Words, followers: Bools, state: GrammarState, mask: Bools) -> None:
     for row in range(len(mask)):
         here = state.at[row]
         admit(words.firsts, followers[here.kind], here, state.free_at[row], mask[row])
@@ -106,7 +105,7 @@ def _admit_rows(
 
 @compiled
 def _admit_piece(
-    words: Words, followers: NDArray[np.bool_], state: GrammarState, ids: Ints, masks: Mask
+    words: Words, followers: Bools, state: GrammarState, ids: Ints, masks: Mask
 ) -> None:
     here, free_at = state.at[0], state.free_at[0]
     for place in range(len(masks)):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from common.arrays import Ids, Ints, Records
 from common.compiled import compiled
 from data.canonical import canonical
 from data.score import BAR, NOTE, Score
-from data.tokens.cursor import Cursor, Ints, advance, at_start
+from data.tokens.cursor import Cursor, advance, at_start
 from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError, Words
 
 
@@ -105,9 +106,7 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
     return score
 
 
-def decode_parts(
-    ids: NDArray[np.int64], vocabulary: Vocabulary
-) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int32]]:
+def decode_parts(ids: Ints, vocabulary: Vocabulary) -> tuple[Records, Records, NDArray[np.int32]]:
     """Return the notes, bars and tempi that grammatical ids encode, of pieces end to end.
 
     Onsets are counted from the first piece's beginning. Other ids give noise, a ValueError or an
@@ -162,7 +161,7 @@ def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) 
             of_bars[bar, 1], of_bars[bar, 2] = here.bar_length, here.tempo
 
 
-def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[np.int64]:
+def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> Ints:
     """Return (M,), the number of each meter in the vocabulary."""
     numbers = {meter: number for number, meter in enumerate(vocabulary.meters)}
     missing = set(meters) - set(numbers)
@@ -172,9 +171,7 @@ def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> NDArray[
     return np.array([numbers[meter] for meter in meters], dtype=np.int64)
 
 
-def _index(
-    name: str, values: NDArray[np.integer], known: tuple[int, ...] | range
-) -> NDArray[np.int64]:
+def _index(name: str, values: Ids, known: tuple[int, ...] | range) -> Ints:
     """Return the number of each value among the known ones, which rise."""
     rising = np.asarray(known)
     index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)

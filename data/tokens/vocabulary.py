@@ -25,9 +25,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common import interface
+from common.arrays import Bools, Ints
 from common.typed_json import from_json
 from data.score import DRUMS, Grid
 from data.tokens.vocabulary_values import check_values
@@ -58,9 +58,9 @@ class VocabularyError(ValueError):
 class Words(NamedTuple):
     """What compiled loops (common/compiled.py) need of a vocabulary of V ids and M meters."""
 
-    kind_of: NDArray[np.int64]  # (V,)
-    firsts: NDArray[np.int64]  # (K + 1,) the first id of each Kind, and V
-    whole_bars: NDArray[np.int64]  # (M,)
+    kind_of: Ints  # (V,)
+    firsts: Ints  # (K + 1,) the first id of each Kind, and V
+    whole_bars: Ints  # (M,)
     longest_duration: int
 
 
@@ -88,7 +88,7 @@ class Vocabulary:
     grid: Grid
 
     @cached_property
-    def whole_bars(self) -> NDArray[np.int64]:
+    def whole_bars(self) -> Ints:
         """(M,) steps of a whole bar of each meter."""
         return np.array([self.grid.bar_steps(*meter) for meter in self.meters])
 
@@ -142,12 +142,12 @@ class Vocabulary:
         return slice(self.firsts[kind], self.firsts[kind + 1])
 
     @cached_property
-    def kind_of(self) -> NDArray[np.int64]:
+    def kind_of(self) -> Ints:
         """(V,) the kind of each id."""
         return np.repeat(np.arange(len(Kind)), self.counts)
 
     @cached_property
-    def is_drum_note(self) -> NDArray[np.bool_]:
+    def is_drum_note(self) -> Bools:
         """(V,) whether an id is a note of the drums, which have no pitch to transpose."""
         is_drum = np.zeros(self.size, dtype=bool)
         is_drum[self.ids(Kind.NOTE)] = np.repeat(np.array(self.programs) == DRUMS, self.pitch_count)

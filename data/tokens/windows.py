@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from common.arrays import Ints
 from common.compiled import compiled
-from data.tokens.cursor import Cursors, Ints, advance, at_start
+from data.tokens.cursor import Cursors, advance, at_start
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 
