@@ -190,6 +190,9 @@ class ChordPlan:
             bars: of the piece.
             meter: of new bars, which are whole.
             bar: index of the bar with the last chord.
+
+        Raises:
+            ConstraintError: all of that bar is given.
         """
         score, grid = given.seed.score, given.vocabulary.grid
         rows = np.array(
@@ -197,6 +200,9 @@ class ChordPlan:
         )
         starts = offsets(rows["length"]).tolist()
         last, end = starts[bar : bar + 2]
+        if np.count_nonzero(given.seed.is_closed[last:end]) == end - last:
+            number = bar + 1 - score.has_upbeat
+            raise ConstraintError(f"bar {number} is given: no cadence can be written there")
         beat = grid.beat_steps(*rows[bar].tolist()[:2])
         onset = given.notes.onset
         if given.has_note_in_last_bar and bar + 1 == bars == given.bars:
@@ -248,12 +254,12 @@ class ChordPlan:
                 f"there are {count} bars of chords, and {most} bars to write: ask for more bars, "
                 "or give fewer chords"
             )
-        return cls(
-            tuple(placed),
-            np.array(rows, BAR),
-            begin,
-            0 if bars is not None else (most - int(most > 1 and placed[0].bar > 0)) * whole,
-        )
+        cycle = 0
+        if bars is None:
+            *of, steps = rows[0]
+            is_upbeat = steps < grid.bar_steps(*of) and upbeat_bars(track, steps, grid)
+            cycle = (most - int(is_upbeat)) * whole
+        return cls(tuple(placed), np.array(rows, BAR), begin, cycle)
 
     def tables(self, given: GivenTokens, rules: Rules) -> Chords:
         """Return the chords as loops read them; all else that is asked for is in the rules.

@@ -132,9 +132,8 @@ class ConstrainedGrammar:
         if self.length.notes:
             raise ConstraintError("chords go by bars: ask for --bars, not for --notes")
         if self._meter is None and bars != self.given.bars:
-            known, usual = vocabulary.meters, self.meter or vocabulary.grid.default_meter
-            self._meter = known.index(usual) if usual in known else 0
-        meter = self.meter or vocabulary.grid.default_meter
+            self._meter = vocabulary.meters.index(self.meter or vocabulary.usual_meter)
+        meter = self.meter or vocabulary.usual_meter
         if cadence is not None:
             if key is None or bars is None:
                 lacks = "in a key: ask for --key" if key is None else "at the end: ask for --bars"
@@ -181,6 +180,7 @@ class ConstrainedGrammar:
         """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
+        closes = not self._plan or self._plan.leaves_end
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,
@@ -193,7 +193,8 @@ class ConstrainedGrammar:
             tempo=-1 if tempo is None else tempo,
             most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=constraints.counterpoint == STRICT,
-            has_cadence=(not self._plan or self._plan.leaves_end) and int(self._plays.sum()) > 1,
+            closes=closes,
+            has_cadence=closes and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,

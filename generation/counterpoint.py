@@ -284,16 +284,25 @@ def closing_triads(key: int) -> tuple[int, int]:
 
 
 @compiled_inside
-def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int, int]:
+def plays_at(ends: Ints, program: int, pitch_count: int, now: int) -> bool:
+    """Return whether a note of a program sounds."""
+    for note in range(program * pitch_count, (program + 1) * pitch_count):
+        if ends[note] > now:
+            return True
+    return False
+
+
+@compiled_inside
+def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int]:
     """Return what sounds and who is the bass, the program that was lowest before.
 
     Returns:
-        A bit for each pitch class that sounds, and for each program that does; the lowest pitch;
-        the bass; and how many programs there are to play a chord.
+        A bit for each pitch class that sounds; the lowest pitch; the bass; and how many programs
+        there are to play a chord.
     """
     programs, lowest_pitch = len(parts.plays), parts.lowest_pitch
     pitch_count = len(ends) // programs
-    heard, begun, lowest, lowest_before, bass, voices = 0, 0, NEVER, NEVER, programs, 0
+    heard, lowest, lowest_before, bass, voices = 0, NEVER, NEVER, programs, 0
     for program in range(programs - 1, -1, -1):
         voices += parts.plays[program] and parts.is_pitched[program]
         is_new = latest[ONSET, program] == now
@@ -304,9 +313,8 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
         for pitch in range(pitch_count if parts.is_pitched[program] else 0):
             if ends[program * pitch_count + pitch] > now:
                 heard |= 1 << (pitch + lowest_pitch) % OCTAVE
-                begun |= 1 << program
                 lowest = min(lowest, pitch)
-    return heard, begun, lowest, bass, voices
+    return heard, lowest, bass, voices
 
 
 @compiled_inside
@@ -380,8 +388,8 @@ def find_triad(
     fits, roots, lowest_pitch = scratch[0], scratch[1], parts.lowest_pitch
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     pitch_count = len(notes) // programs
-    heard, begun, lowest, bass, voices = what_sounds(parts, latest, ends, now)
-    has_bass = begun >> bass & 1 == 1
+    heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
+    has_bass = bass < programs and is_pitched[bass] and plays_at(ends, bass, pitch_count, now)
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
     find_roots(parts, latest, now, can_be, bass, has_bass, lowest, roots[:pitch_count])
@@ -405,7 +413,8 @@ def find_triad(
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        may_begin = may_begin and parts.plays[program] and not begun >> program & 1
+        may_begin = may_begin and parts.plays[program]
+        may_begin = may_begin and not plays_at(ends, program, pitch_count, now)
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]

@@ -64,6 +64,7 @@ class Asked:
     tempo: int  # number of the tempo that is asked for; -1: any
     most_sounding: int  # notes; NEVER
     is_strict: bool  # strict counterpoint
+    closes: bool  # on a triad; no chord that is asked for stands there
     has_cadence: bool  # its dominant comes before the final chord
     has_no_rests: bool
     beat: int  # steps

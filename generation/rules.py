@@ -15,7 +15,7 @@ from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE
 from data.tokens.cursor import advance
 from data.tokens.grammar import Mask, admit
-from data.tokens.vocabulary import NEVER, Kind
+from data.tokens.vocabulary import NEVER, Kind, Words
 from generation.chords import NONE, hold_until, keep_to_chords, leave_chord_apart, prepare_bass
 from generation.counterpoint import (
     ANY_TRIAD,
@@ -56,8 +56,8 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
     for token in range(len(mask)):
         before[token] = mask[token]
-    if is_between and len(one.steps) > 0:
-        keep_rhythm(first, one.steps, mask)
+    if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
+        keep_rhythm(rules.words, here, one.steps, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.is_regular and is_between:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
@@ -87,7 +87,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         if is_in_note and asked.has_cadence and here.key >= 0:
             end_before_cadence(rules, here, mask)
             keep_or_yield(mask, before, due, mask)
-        if takes_note and 0 <= here.final_onset <= now + asked.beat:
+        if takes_note and asked.closes and 0 <= here.final_onset <= now + asked.beat:
             close(rules, one, scratch, notes)
             keep_or_yield(mask, before, due, mask)
         if asked.given_bars and (takes_note or is_in_note):
@@ -100,10 +100,15 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
 
 
 @compiled_inside
-def keep_rhythm(first: Ints, steps: Bools, mask: Mask) -> None:
-    """Forbid positions on steps of a beat on which no notes begin in the piece."""
+def keep_rhythm(words: Words, here: Row, steps: Bools, mask: Mask) -> None:
+    """Forbid positions on steps of a beat on which no notes begin in the piece, and ends there."""
+    first, beat = words.firsts, len(steps)
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
-        mask[token] &= steps[(token - first[Kind.POSITION]) % len(steps)]
+        mask[token] &= steps[(token - first[Kind.POSITION]) % beat]
+    for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
+        length = here.extends * words.longest_duration + token - first[Kind.DURATION] + 1
+        end = here.now - here.bar_start + length
+        mask[token] &= steps[(end if end < here.bar_length else end - here.bar_length) % beat]
 
 
 @compiled
@@ -113,7 +118,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
     First comes the grammar, which nothing can add to, but for given notes that others would close
     off. Then what must hold: lengths, polyphony, the deadline. Then the given notes, of which bars
     are as they are whatever is asked for; then chords, to which they are added. Last come rules of
-    style, of which each yields where it would leave nothing: the later one, the more it has to say.
+    style, of which each yields where it would leave nothing: the later, the sooner.
     """
     asked, given, words = rules.asked, rules.given, rules.words
     first, size, is_open = words.firsts, masks.shape[1], given.is_open

@@ -9,18 +9,28 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.cadences import final_chord
+from data.canonical import canonical
 from data.midi.io import write_midi
-from data.score import BAR
-from generation.chord_plan import place_chords
+from data.score import BAR, NOTE
+from generation.chord_plan import ChordPlan, place_chords
 from generation.chord_track import CADENCES, parse_chord_track
 from generation.compose import compose
 from generation.constraints import ConstraintError, Constraints
+from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
-from generation.seeds import rewrite_from_midi, seed_from_notes, voices_of
+from generation.seeds import (
+    accompanied,
+    continued,
+    rewrite_from_midi,
+    seed_from_notes,
+    voices_of,
+)
 from tests.chord_checker import QUALITIES, STEPS, what_is_broken
 from tests.generation import test_constrained_grammar as cases
+from tests.models import QUARTET
 from tests.music import GRID
 
 NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
@@ -195,10 +205,32 @@ def test_a_piece_ends_with_the_cadence_that_is_asked_for(cadence, last, tmp_path
         assert not what_is_broken(tmp_path / "piece.mid", rows, given if each is kept else ())
 
 
+@pytest.mark.parametrize(("cadence", "triad"), [("half", (7, 11, 2)), ("deceptive", (9, 0, 4))])
+def test_a_cadence_away_from_the_tonic_is_on_its_own_triad(cadence, triad):
+    asked = Constraints(key="C", cadence=cadence, time_signature=(4, 4))
+    on_root = complete = 0
+    for piece in compose(load("bach"), Request(None, Length(bars=2), asked, samples=12)):
+        final = final_chord(piece.score)["pitch"].tolist()
+        on_root += min(final) % 12 == triad[0]
+        complete += {pitch % 12 for pitch in final} == {*triad}
+    assert on_root >= 9
+    assert complete >= 7
+
+
 def places(text, *bars):
     rows = np.array([(*meter, steps) for meter, steps in bars], BAR)
     placed = place_chords(parse_chord_track(text), rows, 0, GRID)
     return [(each.begin, each.end, each.chord and each.chord.name) for each in placed]
+
+
+def test_the_chords_of_an_upbeat_do_not_come_again():
+    upbeat = canonical(
+        np.array([(0, 12, 67, 80, 40)], NOTE), np.array([(4, 4, 12)], BAR), [80], GRID
+    )
+    seed = accompanied(continued(upbeat[0], QUARTET), QUARTET)
+    given = GivenTokens(seed, QUARTET)
+    plan = ChordPlan.of(parse_chord_track("G:1 | C | F"), given, None, (4, 4))
+    assert plan.cycle == 2 * 48
 
 
 FOUR, SHORT = ((4, 4), 48), ((4, 4), 12)
@@ -252,10 +284,16 @@ def test_what_is_no_chord_is_refused_in_one_line(text, words):
             Length(bars=2),
             "the piece has no bar 3",
         ),
+        (
+            Constraints(cadence="half", key="C", cadence_bar=1),
+            Length(bars=4),
+            "bar 1 is given: no cadence can be written there",
+        ),
         (Constraints(chords="C | Fm", key="C"), Length(), "in bar 2 of the chords Fm cannot be"),
     ],
 )
 def test_chords_that_cannot_be_are_refused_before_anything_is_written(constraints, length, words):
     constraints = replace(constraints, time_signature=(4, 4))
+    seed = seed_from_notes("C4 E4 G4 C5", WIDE[0]) if length.bars == 4 else None
     with pytest.raises(ConstraintError, match=words):
-        cases.ConstrainedGrammar(WIDE[0], length, constraints)
+        cases.ConstrainedGrammar(WIDE[0], length, constraints, seed)
