@@ -33,10 +33,11 @@ def form_of(score: Score, repeat_bars: float = 0) -> Form:
     second = score.bars[min(1, len(score.bars) - 1)]
     meter = int(second["numerator"]), int(second["denominator"])
     least = repeat_bars * score.grid.bar_steps(*meter)
+    repeats = repeats_of(score) if score.grid.has_meter else ()
     return Form(
         meter,
         int(score.bars["length"][0]),
         len(score.bars),
         int(score.notes["onset"].max() - score.bar_starts[-2]),
-        tuple(each for each in repeats_of(score) if each.end_step - each.begin_step >= least),
+        tuple(each for each in repeats if each.end_step - each.begin_step >= least),
     )

@@ -25,7 +25,7 @@ from data.score import Score
 Numbers: TypeAlias = Reals
 Figures: TypeAlias = Numbers | list[float]
 
-VERSION = 1  # to be raised where a statistic changes: critics (generation/critic.py) weigh them
+VERSION = 1  # to be raised where a statistic changes: critics (data/critic.py) weigh them
 
 REST = -1
 VOICES = ("soprano", "alto", "tenor", "bass")

@@ -42,7 +42,7 @@ def explain_note(
     """Compute what a note of a piece was chosen among: the model's view, under the grammar.
 
     Args:
-        model: that wrote the piece, from `prepare`, as is the grammar.
+        model: that wrote the piece, from `Request.to`, as is the grammar.
         grammar: under which it did.
         score: the piece.
         number: of the note in it; it was not given.

@@ -86,7 +86,7 @@ def _check_size(given: Score, vocabulary: Vocabulary) -> None:
     hours = float(given.step_seconds(given.end_step)) / 3600
     if hours > MOST_GIVEN_HOURS:
         raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep one at most")
-    extends = given.notes["duration"] // vocabulary.longest_bar
+    extends = (given.notes["duration"] - 1) // vocabulary.longest_duration
     tokens = len(given.bars) + int((3 + extends).sum())
     if tokens > MOST_GIVEN_TOKENS:
         raise ConstraintError(

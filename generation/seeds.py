@@ -228,7 +228,7 @@ def seed_from_notes(
         vocabulary.grid,
         programs=programs,
         tempo_bpm=usual if tempo is None else vocabulary.tempos[tempo],
-        meter=constraints.time_signature or (4, 4),
+        meter=constraints.time_signature or vocabulary.usual_meter,
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
     score, changes = adapt_score(score, vocabulary)
@@ -339,7 +339,7 @@ def voices_of(
     is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
     is_open[~np.isin(vocabulary.programs, notes["program"])] = True
     if not is_open.any():
-        raise SeedError(f"all {len(kept)} voices of the model are kept: leave it one to write")
+        raise SeedError("all voices of the model are kept: leave it one to write")
     return Seed(fitted, is_open, (*changes, *more))
 
 

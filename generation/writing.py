@@ -356,7 +356,8 @@ class _Rows:
     def pieces(self) -> list[Piece]:
         """The pieces as far as they are written."""
         pieces = []
-        for row in np.stack(self._columns, axis=1):  # (B, T)
+        columns = np.array(self._columns, np.int64).reshape(-1, len(self.state.at))  # (T, B)
+        for row in columns.T:
             ids = self._grammar.whole(np.concatenate([self._grammar.given.prompt, row]))
             score = decode(ids, self._grammar.vocabulary)
             chords = self._grammar.chords

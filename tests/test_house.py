@@ -112,9 +112,7 @@ def test_a_file_takes_only_the_libraries_of_its_place(file):
     assert not libraries & {"starlette", "uvicorn"} or stands_in(file, SERVERS)
     assert not libraries & UNSAFE
     assert "matplotlib" not in libraries  # it has fonts; pictures are SVG, ten times as fast
-    is_quick = (
-        stands_in(file, ("common/",)) and file.name != "arrays.py"
-    )  # commands begin
+    is_quick = stands_in(file, ("common/",)) and file.name != "arrays.py"  # commands begin
     assert not libraries & {"torch", "numpy", "pretty_midi"} or not is_quick
     assert not libraries & {"tests", "benchmarks"}
 

@@ -87,6 +87,12 @@ class Vocabulary:
     velocities: tuple[int, ...]
     grid: Grid
 
+    @property
+    def usual_meter(self) -> tuple[int, int]:
+        """The time signature of music of which nobody says another: 4/4, or the first it has."""
+        usual = self.grid.default_meter
+        return usual if usual in self.meters else self.meters[0]
+
     @cached_property
     def whole_bars(self) -> Ints:
         """(M,) steps of a whole bar of each meter."""

@@ -1,7 +1,11 @@
 """Forms of pieces."""
 
+import numpy as np
+
+from data.canonical import canonical
 from data.forms import Form, form_of
 from data.repeats import Repeat
+from data.score import BAR, NOTE, SECONDS
 from tests.data.test_repeats import TUNE, quarters
 from tests.music import line, piece
 
@@ -11,6 +15,9 @@ def test_a_form_tells_its_bars_and_repeats():
     bars, again = len(upbeat.bars), Repeat(108, 204, 96, True)
     assert form_of(upbeat) == Form((4, 4), 12, bars, final_position=0, repeats=(again,))
     assert form_of(piece(line([60, 62]))) == Form((4, 4), 48, 1, final_position=12)
+    rows = [(25 * n, 20, pitch, 80, 0) for n, pitch in enumerate([*TUNE, *TUNE])]
+    timed = canonical(np.array(rows, NOTE), np.empty(0, BAR), [], SECONDS)[0]
+    assert form_of(timed).repeats == ()  # there are no bars
 
 
 def test_repeats_may_be_left_out_that_are_short():

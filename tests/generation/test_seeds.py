@@ -1,5 +1,7 @@
 """Seeds and notes to keep: what is taken from a file, and which changes are reported."""
 
+from dataclasses import replace
+
 import numpy as np
 import pretty_midi
 import pytest
@@ -19,6 +21,13 @@ from generation.seeds import (
 )
 from tests.models import BAND, POP, QUARTET, tune
 from tests.music import GRID, piece
+
+
+def test_typed_notes_are_in_a_meter_that_the_model_has():
+    waltzes = replace(QUARTET, meters=((3, 4),))
+    seed = seed_from_notes("C4 E4 G4 C5 E5 G5", waltzes)
+    assert seed.score.bars.tolist() == [(3, 4, 36)] * 2
+    assert seed.changes == ()
 
 
 @pytest.mark.parametrize("upbeat", [False, True])
@@ -157,7 +166,7 @@ def test_bars_that_cannot_be_rewritten_are_refused(tmp_path):
 
 
 def test_voices_that_there_are_not_are_refused(tmp_path):
-    with pytest.raises(SeedError, match="all 4 voices of the model are kept"):
+    with pytest.raises(SeedError, match="all voices of the model are kept"):
         voices_of(piece(QUARTET_PIECE), QUARTET, (1, 2, 3, 4))
     with pytest.raises(SeedError, match="there is 1 voice in it, no voice 2"):
         voices_of(piece([(0, 48, 72, 80, 0)]), QUARTET, (1, 2))

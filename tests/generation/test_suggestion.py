@@ -30,6 +30,13 @@ def test_under_a_melody_chords_of_its_notes_are_suggested():
         assert pitch_class in parse_chord(first).classes
 
 
+def test_in_a_given_bar_its_own_chord_is_suggested():
+    model = load("bach")
+    seed = seed_from_notes("[C3 E4 G4]:4 [G3 B3 D4]:4", model.vocabulary)
+    *_, suggested = suggest_chords(model, Request(seed, Length(bars=3)), 1)
+    assert suggested == ["G"]
+
+
 def test_what_cannot_be_is_said_before_anything_is_written():
     with pytest.raises(ConstraintError, match="no chord 'H'"):
         next(
