@@ -24,8 +24,8 @@ Json: TypeAlias = dict[str, Any]
 How = Literal["continue", "accompany", "harmonize", "rewrite", "instead"]
 
 MOST_BYTES = 512 * 2**10  # of a message
-MOST_NOTES = 4096  # of a piece
-MOST_BARS = 512  # of a piece
+MOST_NOTES = 4096  # of a piece in which something is written; a page holds what came of it
+MOST_BARS = 512  # likewise
 MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
 MOST_TEXT = 4096  # characters of seed text, or of chords
 MOST_NAME = 256  # of a model
@@ -167,9 +167,9 @@ def piece_of(message: Json) -> PagePiece:
     data = message.get("piece")
     if not isinstance(data, dict):
         raise MessageError("there must be a piece")
-    notes = _table(data, "notes", 6, MOST_NOTES)
-    bars = _table(data, "bars", 3, MOST_BARS)
-    tempo = _table(data, "tempo", 1, MOST_BARS)[:, 0]
+    notes = _table(data, "notes", 6, 2 * MOST_NOTES)
+    bars = _table(data, "bars", 3, 2 * MOST_BARS)
+    tempo = _table(data, "tempo", 1, 2 * MOST_BARS)[:, 0]
     named = {name: data[name] for name in ("parts", "meter") if name in data}
     counts = {"steps_per_beat": data.get("steps"), "kind": data.get("grid")}
     grid: Grid = _checked(Grid, counts | named, "piece")
@@ -269,6 +269,8 @@ def write_request(message: Json) -> WriteRequest:
     if len(request.programs) > MOST_PROGRAMS:
         raise MessageError(f"programs must not be longer than {MOST_PROGRAMS}")
     score = piece.score
+    if len(score.notes) > MOST_NOTES or len(score.bars) > MOST_BARS:
+        raise MessageError(f"a piece of over {MOST_NOTES} notes or {MOST_BARS} bars stays as it is")
     if request.opens > score.bar_starts[-1] + MOST_PAUSE * score.grid.steps_per_beat:
         raise MessageError("opens must be soon after the piece")
     return request

@@ -293,7 +293,8 @@ def stems_of(piece: PagePiece) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for program, wav in stems(piece.score):
-            file.writestr(f"{program} {instrument_name(program, piece.score.grid)}.wav", wav)
+            name = instrument_name(program, piece.score.grid).replace("/", "-")  # stays in a folder
+            file.writestr(f"{program} {name}.wav", wav)
     return content.getvalue()
 
 

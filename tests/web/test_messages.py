@@ -66,7 +66,7 @@ def test_what_is_no_object_is_refused(text):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"notes": [NOTE] * (MOST_NOTES + 1)},
+        {"notes": [NOTE] * (2 * MOST_NOTES + 1)},
         {"notes": [[0, 12, 60, 80, 40]]},
         {"notes": [[0, 12, 128, 80, 40, 1]]},
         {"notes": [[48, 12, 60, 80, 40, 1]]},
@@ -155,6 +155,15 @@ def test_what_is_no_piece_is_refused(changes):
 def test_what_is_no_request_is_refused(changes):
     with pytest.raises(ValueError, match=r"^[^\n]+$"):  # one line
         write_request(a_request(**changes))
+
+
+def test_a_long_piece_is_kept_and_not_gone_on_with():
+    notes = [[3 * n, 3, 60, 80, 40, 1] for n in range(MOST_NOTES + 1)]
+    bars = [[4, 4, 48]] * (len(notes) // 16 + 1)
+    long = a_piece(notes=notes, bars=bars, tempo=[[120]] * len(bars))
+    assert len(piece_of({"piece": long}).score.notes) == len(notes)
+    with pytest.raises(MessageError, match="a piece of over 4096 notes or 512 bars stays as it is"):
+        write_request(a_request(piece=long))
 
 
 json_values = st.recursive(

@@ -134,6 +134,7 @@ async function openFile(file) {
 // --- wires
 
 on("settle", () => {
+  stepped.rest = 0;
   if (recorder.isOn && !duet.isDuet()) toggleRecord();
 });
 for (const [name, text] of EXAMPLES) {

@@ -86,7 +86,8 @@ export async function restore() {
       say("Your music is as you left it. New begins an empty page.");
     list();
   } catch {
-    if (link) say("The link in the address is damaged: it was left alone.", true);
+    const what = link ? "link in the address" : "session that was kept here";
+    say(`The ${what} is damaged: it was left alone.`, true);
   }
 }
 

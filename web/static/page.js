@@ -16,11 +16,10 @@ import { Sound } from "./sound.js";
  *   }} Writing
  *
  * "show": what there is, is another; "draw": it is to be drawn anew; "settle": what goes on is to
- * end, and nothing of it to be lost; "server": it is there, or gone; "model": another is chosen;
+ * end, and nothing of it to be lost; "server": it is there, or gone;
  * "asked": what is asked for, is another; "tempo": so is the tempo;
  * "forget": nothing is selected any more.
- * @typedef {"show" | "draw" | "settle" | "server" | "model" | "asked" | "tempo" |
- *   "forget"} Happening
+ * @typedef {"show" | "draw" | "settle" | "server" | "asked" | "tempo" | "forget"} Happening
  */
 
 export const session = new Session();

@@ -291,7 +291,7 @@ export function isPiece(value) {
  */
 const areRows = (list, width) =>
   Array.isArray(list) &&
-  list.length <= 4096 &&
+  list.length <= 8192 &&
   list.every(
     (row) =>
       Array.isArray(row) &&

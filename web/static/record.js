@@ -112,6 +112,7 @@ export class Recorder {
   /** Ends it, and gives what was played. */
   end() {
     clearInterval(this.timer);
+    this.timer = 0;
     const notes = this.recording ? this.played(this.recording) : [];
     this.recording = null;
     return notes;

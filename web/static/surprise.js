@@ -9,27 +9,33 @@ import { byId } from "./dom.js";
 
 /** @import { Piece } from "./piece.js" */
 
-/** @type {WeakMap<Piece, Map<string, number>>} nats by the keys of notes */
-const known = new WeakMap();
-/** @type {Piece | null} */
-let asked = null;
+const NOTHING = { piece: /** @type {Piece | null} */ (null), of: "" };
+
+/**
+ * What was asked about last, of which model, and the nats by the keys of notes, once they are told.
+ * @type {{ piece: Piece | null, of: string, nats?: Map<string, number> }}
+ */
+let asked = NOTHING;
 
 /** Shows what is known of what there is, and asks for what is not. */
 function show() {
   const piece = current();
   const isShown = isOn("unlikely") && !page.writing && piece?.notes.some((note) => !note[5]);
-  roll.surprise = (isShown && piece && known.get(piece)) || new Map();
-  if (!isShown || !piece || known.has(piece) || asked === piece || !page.isServed) return;
+  const isAsked = asked.piece === piece && asked.of === model();
+  roll.surprise = (isShown && isAsked && asked.nats) || new Map();
+  if (!isShown || !piece || isAsked || !page.isServed) return;
   if (isDuet()) return; // its answers come first
-  asked = piece;
-  server.ask("surprise", { model: model(), piece }, ({ surprise }) => {
-    if (!surprise) return; // the model that is chosen does not play all of it
-    known.set(piece, new Map(piece.notes.map((note, number) => [keyOf(note), surprise[number]])));
+  const about = (asked = { piece, of: model() });
+  server.ask("surprise", { model: about.of, piece }, ({ surprise }) => {
+    if (!surprise) return; // the model does not play all of it
+    const nats = new Map(piece.notes.map((note, number) => [keyOf(note), surprise[number]]));
+    if (asked === about) asked = { ...about, nats };
     show();
     redraw();
   });
 }
 
+on("server", () => (asked = NOTHING)); // it answers no more
 on("show", show);
 byId("unlikely").addEventListener("click", () => {
   byId("unlikely").setAttribute("aria-pressed", String(!isOn("unlikely")));

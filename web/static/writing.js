@@ -2,7 +2,7 @@
 import { copied, described, ranks } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
-import { change, current, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
+import { change, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, keyOf, withBars, withNotes } from "./piece.js";
 import { rewritten } from "./legend.js";
@@ -186,11 +186,11 @@ function stopWriting() {
   if (!writing) return;
   server.stop();
   player.stop();
-  const { base, rows, ask } = writing;
+  const { base, rows, row, ask } = writing;
   page.writing = null;
   const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
   if (rows.some((row) => row.length))
-    change(variations[0], ask.how, { written: ask, variations, chosen: 0 });
+    change(variations[row], ask.how, { written: ask, variations, chosen: row });
   else tell("show");
   say("Stopped.");
 }
