@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from common.arrays import Bools, Ids, Reals
+from common.cli import say
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
@@ -152,9 +153,13 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
         FileNotFoundError: no such folder.
         CorpusError: nothing in it, or its vocabulary is not the model's.
     """
-    settings = model.record.data
-    path = path or settings.get("path", "bach")
-    corpus = open_corpus(path, datasets, CorpusOptions.from_settings(settings))
+    settings, learned = model.record.data, model.record.corpus
+    own = settings.get("path", "bach")
+    corpus = open_corpus(path or own, datasets, CorpusOptions.from_settings(settings))
     if corpus.vocabulary != model.vocabulary:
-        raise CorpusError(f"{path}: its vocabulary is not the model's, so it cannot be scored")
+        raise CorpusError(
+            f"{path or own}: its vocabulary is not the model's, so it cannot be scored"
+        )
+    if path is None and learned not in (None, corpus.content):
+        say(f"{own} is not as it was: the model may have learned what is held out now")
     return corpus

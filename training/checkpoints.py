@@ -220,6 +220,7 @@ class Checkpoints(Checkpoint):
             valid_nats_per_note=nats,
             model=asdict(pl_module.options),
             data=asdict(data.options),
+            corpus=data.content,
         )
         vocabulary, style = data.vocabulary.to_json(), to_json(data.source.style)
         path = Path(trainer.default_root_dir) / MODEL_NAME

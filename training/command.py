@@ -33,7 +33,7 @@ from training.checks import RunError, out_of_memory_message
 from training.distillation import with_beginning
 from training.module import MusicModule
 from training.options import Precision, RunOptions
-from training.pace import with_steps
+from training.pace import kept_settings, with_steps
 from training.tensorboard import MusicMonitor, RunLogger
 
 
@@ -87,10 +87,12 @@ class Threads(Callback):
 
 
 def keep_settings(options: RunOptions) -> None:
-    """Write config.yaml of a run that begins, or that goes on in another folder."""
-    path = Path(options.run) / "config.yaml"
-    if options.ckpt_path is None or not path.exists():
-        write_file(yaml.safe_dump(asdict(options), sort_keys=False, allow_unicode=True), path)
+    """Write config.yaml of a run that begins, or how long one that goes on is now."""
+    path, settings = Path(options.run) / "config.yaml", asdict(options)
+    if options.ckpt_path is not None and (kept := kept_settings(path)) is not None:
+        settings, trainer = kept, settings["trainer"]
+        settings["trainer"] |= {name: trainer[name] for name in ("max_steps", "val_check_interval")}
+    write_file(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), path)
 
 
 def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunOptions, int]:
@@ -111,10 +113,11 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
     path = Path(name) if name else None
     if name in ("last", "best"):
         path = Path(run) / checkpoints.CHECKPOINTS / f"{name}.ckpt"
-    if path is not None and (subcommand != "fit" or name != "last" or path.exists()):
+    if path is not None and subcommand == "fit" and name == "last" and not path.exists():
+        say(f"there is no {path} yet: the run begins")
+        path = None
+    if path is not None:
         steps_made = checkpoints.read_step(path)
-    else:
-        path = None  # nothing to resume: the run begins
     checkpoint = None if path is None else str(path)
     return replace(options, run=run, trainer=trainer, ckpt_path=checkpoint), steps_made
 

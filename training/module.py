@@ -343,6 +343,7 @@ class MusicModule(LightningModule):
                 f"untouched; train afresh with lower rates"
             )
         checkpoint |= {"hyper_parameters": asdict(self.options), "seed": self.seed}
+        checkpoint["corpus"] = self.data.content
         checkpoint |= self._told_by_data()
 
     def _told_by_data(self) -> dict[str, Any]:
@@ -378,6 +379,12 @@ class MusicModule(LightningModule):
                     f"the data it was trained on, or train afresh under another --run"
                 )
         if self.trainer.training:
+            if checkpoint.get("corpus") not in (None, self.data.content):
+                raise RunError(
+                    "the folder is not as it was when the run began, so what was held out would be "
+                    "learned: take back what changed, or begin another --run with this one's model "
+                    "(--model.begin_with)"
+                )
             self._refuse_damage(checkpoint)
         self.seed = checkpoint.get("seed")
 

@@ -29,9 +29,7 @@ class ModelOptions(OptimizerOptions, DecoderOptions):
 
     dropout: Dropout = 0.1  # share of numbers zeroed, in training, after embedding and sub-layers
     teachers: tuple[str, ...] | None = None  # models whose expectations are learned
-    # A model of this shape, whose weights the run begins with, at lower rates, where few pieces are
-    # soon learned by heart; auto: models/base.safetensors, if it serves the data.
-    begin_with: str | None = None
+    begin_with: str | None = None  # a model of this shape; auto: base, where it serves the data
 
 
 @dataclass(frozen=True)

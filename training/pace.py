@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 import yaml  # type: ignore[import-untyped]
@@ -33,6 +34,8 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     """
     trainer = options.trainer
     if options.minutes is None or trainer.max_steps > 0:
+        if options.minutes is not None:
+            say(f"trainer.max_steps, {trainer.max_steps:,}, says how long the run is, not minutes")
         return options
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)
@@ -61,14 +64,22 @@ def _enough_steps(options: RunOptions, data: MusicDataModule) -> int:
 def _steps_before(options: RunOptions) -> tuple[int, int]:
     """Return the steps of a run that goes on, and between its validations."""
     path = Path(options.run) / "config.yaml"
-    try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))["trainer"]
-        steps, interval = settings["max_steps"], settings["val_check_interval"]
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
-        steps = interval = None
+    trainer = (kept_settings(path) or {"trainer": {}})["trainer"]
+    steps, interval = trainer.get("max_steps"), trainer.get("val_check_interval")
     if type(steps) is not int or type(interval) is not int or min(steps, interval) < 1:
         raise RunError(f"{path} does not say how long the run is: give --trainer.max_steps")
+    say(f"the run is {steps:,} steps long, as {path} has it")
     return steps, interval
+
+
+def kept_settings(path: Path) -> dict[str, Any] | None:
+    """Return the settings in a run's config.yaml; None: it has none of a trainer."""
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    has_trainer = isinstance(settings, dict) and isinstance(settings.get("trainer"), dict)
+    return settings if has_trainer else None
 
 
 def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:

@@ -84,6 +84,11 @@ class MusicDataModule(LightningDataModule):
         return self.source.corpus
 
     @property
+    def content(self) -> str | None:
+        """What tells the corpus from what its folder may become; None: of other sequences."""
+        return self.corpus.content if isinstance(self.corpus, Corpus) else None
+
+    @property
     def vocabulary(self) -> Vocabulary | IdVocabulary:
         """The vocabulary of the corpus."""
         return self.corpus.vocabulary

@@ -7,7 +7,7 @@ from argparse import SUPPRESS
 from collections.abc import Sequence
 
 from common.cli import Parser, ended_by_ctrl_c, fail, file_name, positive_integer, say
-from common.options import comments_of
+from common.options import comments_of, described, hints_of
 from data.corpus.corpus import CorpusError, CorpusOptions, open_corpus
 from data.corpus.options import OPEN
 
@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--datasets", default="datasets", type=file_name, help="where corpora lie")
     parser.add_argument("--workers", type=positive_integer, help="processes (default: all cores)")
     kinds = parser.add_argument_group("what train.py takes as --data.NAME too")
+    hints = hints_of(CorpusOptions)
     for name, comment in comments_of(CorpusOptions).items():
         if name != "transpose":  # it only widens the vocabulary
             kinds.add_argument(
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 nargs="+" if name in ("programs", "tracks") else None,
                 type=int if name in ("programs", "steps_per_beat") else str,
                 default=SUPPRESS,
-                help=comment,
+                help=f"{comment}; {described(hints[name])}",
             )
     given = parser.parse_args(argv)
     try:

@@ -71,6 +71,11 @@ class Corpus:
         """The name of its folder, which no other corpus has."""
         return self.folder.name
 
+    @property
+    def content(self) -> str:
+        """The hash of its files and of how they were read, by which splits are as they are."""
+        return self.name.rpartition("-")[2]
+
     def split(self, name: str) -> Split:
         """Open the split of that name, one of SPLITS.
 

@@ -13,6 +13,7 @@ import torch
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.tokens.vocabulary import Kind
+from generation.model import corpus_of, load
 from tests.folders import write_tunes
 from tests.processes import run_apart
 from tests.runs import fit, refusal, words
@@ -91,6 +92,19 @@ def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
     line = refusal(capsys, *words("--data.instruments", "piano", "--ckpt_path", "last"))
     assert "trained with another vocabulary" in line
     assert LAST.read_bytes() == kept
+
+
+def test_a_folder_that_has_changed_is_not_gone_on_with_and_named_where_it_is_scored(folder, capsys):
+    fit("--trainer.max_steps", 10)
+    model, kept = load("run"), LAST.read_bytes()
+    assert corpus_of(model).content == model.record.corpus
+    assert "is not as it was" not in capsys.readouterr().out
+    next(folder.glob("*.mid")).unlink()
+    line = refusal(capsys, *words("--ckpt_path", "last"))
+    assert "the folder is not as it was when the run began" in line
+    assert LAST.read_bytes() == kept
+    corpus_of(model)
+    assert "is not as it was" in capsys.readouterr().out
 
 
 def little_memory(more):

@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
     assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, 20)
 
 
-def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch):
+def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch, capsys):
     """And there is a model to listen to before its first validation."""
     monkeypatch.chdir(tmp_path)
     write_tunes(tmp_path / "tunes", 8)
@@ -94,3 +94,12 @@ def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch):
     timed, counted = (load(f"{run}/model.safetensors").network for run in ("timed", "counted"))
     assert timed.weights.keys() == counted.weights.keys()
     assert all((timed.weights[name] == counted.weights[name]).all() for name in timed.weights)
+    capsys.readouterr()
+    fit("--run", "timed", "--minutes", 1, "--trainer.max_steps", 6, "--ckpt_path", "last")
+    assert "trainer.max_steps, 6, says how long the run is, not minutes" in capsys.readouterr().out
+    assert yaml.safe_load(Path("timed/config.yaml").read_text())["trainer"]["max_steps"] == 6
+    more = ("--minutes", 1, "--trainer.max_steps", -1, "--ckpt_path", "last")
+    fit("--run", "timed", *more)
+    assert "the run is 6 steps long, as timed/config.yaml has it" in capsys.readouterr().out
+    fit("--run", "mistyped", *more)
+    assert "no mistyped/checkpoints/last.ckpt yet: the run begins" in capsys.readouterr().out
