@@ -383,10 +383,9 @@ def voices(model: Model, corpus: Corpus) -> None:
 
 def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> Bools:
     """Return whether each id (T,) belongs to a note of a program, by its number."""
-    windows = read_windows(ids[None], vocabulary)
-    at = windows.note_at[0]
+    _, (at,) = read_windows(ids[None], vocabulary)
     is_own: Bools = programs_of(ids[at], vocabulary) == number
-    is_own &= (at >= 0) & (windows.kind[0] >= Kind.NOTE)
+    is_own &= (at >= 0) & (vocabulary.kind_of[ids] >= Kind.NOTE)
     return is_own
 
 

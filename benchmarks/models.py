@@ -53,11 +53,11 @@ def told_nats(
         number: the field of `Context` that has the number of the piece.
         tables: of what is told, by the names in `Context`.
     """
-    now = [read_windows(piece[None], model.vocabulary).now[0] for piece in pieces]
+    now = [read_windows(piece[None], model.vocabulary)[0][0] for piece in pieces]
 
     def side(ids: Ids, rows: Sequence[Row]) -> SideArrays:
         last = np.count_nonzero(ids != PAD, axis=1) - 1
-        own = read_windows(ids, model.vocabulary).now[np.arange(len(ids)), last]
+        own = read_windows(ids, model.vocabulary)[0][np.arange(len(ids)), last]
         begin = np.array([now[row.piece][row.end - 1] for row in rows]) - own
         which = np.array([row.piece for row in rows])
         nothing = model.features.nothing(len(ids))

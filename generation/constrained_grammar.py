@@ -384,15 +384,15 @@ class ConstrainedGrammar:
     def _window(self, state: ConstrainedState, ids: Ints) -> Window:
         """Return the window that begins with ids (B, T)."""
         batch, length = ids.shape
-        read = read_windows(ids, self.vocabulary)
-        bars = np.count_nonzero(read.kind == Kind.BAR, axis=1)
+        now, _ = read_windows(ids, self.vocabulary)
+        bars = np.count_nonzero(self.vocabulary.kind_of[ids] == Kind.BAR, axis=1)
         piece = np.full(batch, 0 if self.given.is_told else -1)
         context = self.features.nothing(batch)._replace(
             final_position=state.at["final_position"].copy(),
             key=state.at["key"].copy(),
             silent=~state.plays & self.is_of_many,
             piece=piece,
-            begin=state.at["now"] - read.now[:, -1],
+            begin=state.at["now"] - now[:, -1],
             given=self._given_notes,
             harmony=np.full(batch, 0 if self._plan else -1),
             chords=self._told_chords,

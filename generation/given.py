@@ -82,9 +82,10 @@ class GivenTokens:
 
     def _choice_at(self) -> int:
         """Return the place of the first id before which the model may write."""
-        read = read_windows(self.ids[None], self.vocabulary)
-        is_head = np.isin(read.kind[0], (Kind.BAR, Kind.LENGTH, Kind.TEMPO))
-        is_later = read.now[0] >= self.seed.first_open_step + is_head
+        (now,), _ = read_windows(self.ids[None], self.vocabulary)
+        kinds = self.vocabulary.kind_of[self.ids]
+        is_head = np.isin(kinds, (Kind.BAR, Kind.LENGTH, Kind.TEMPO))
+        is_later = now >= self.seed.first_open_step + is_head
         is_later[0] = False  # Start
         return int(is_later.argmax()) if is_later.any() else len(self.ids)
 

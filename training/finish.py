@@ -12,7 +12,8 @@ from generation.model import Model
 from model.decoding import decoder_of, network_of
 from model.serialization import ModelFile
 
-FITTING_SHARE = 0.1  # of the tokens of a training, at most: written to find how it samples
+FITTING_SHARE = 0.1  # of the tokens of a training, at most, are written to find how it samples,
+FITTING_TOKENS = 150_000  # and no more than these, a minute of one core; likewise for its critic
 
 
 def scored(content: ModelFile, pl_module: Any) -> ModelFile:
@@ -41,8 +42,10 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
     if style.temperature is not None or not data.source.some_pieces:
         return content
     tokens = batches * data.options.batch_size * data.context_length
+    budget = min(FITTING_TOKENS, round(FITTING_SHARE * tokens))
+    say("finding how it samples best")
     model = Model(content.network, data.vocabulary, style)
-    sampling = fit_sampling(model, data.source.some_pieces, round(FITTING_SHARE * tokens))
+    sampling = fit_sampling(model, data.source.some_pieces, budget)
     if sampling is None:
         return content
     say(
@@ -50,7 +53,5 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
         f"top-p {sampling.top_p:g}: it samples so by default"
     )
     style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
-    critic = fit_critic(
-        replace(model, style=style), data.source.some_pieces, round(FITTING_SHARE * tokens)
-    )
+    critic = fit_critic(replace(model, style=style), data.source.some_pieces, budget)
     return replace(content, style_json=to_json(replace(style, critic=critic)))

@@ -18,7 +18,7 @@ from training.module import decoder_for, optimizer_for
 from training.options import RunOptions
 
 TIMED_SECONDS = 8.0  # of steps; the median of the later half counts
-STEPS_SHARE = 0.8  # of the time; validation, music and what is found at the end take the rest
+STEPS_SHARE = 0.75  # of the time; validation, music and what is found at the end take the rest
 LEAST_STEPS = 20
 MOST_PASSES = 8  # through the training pieces, of a run that begins with a model: it learns fast
 VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # from one to the next at least; in a run

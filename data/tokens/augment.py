@@ -142,10 +142,10 @@ def choose_given(
         of it: it is forced. Not so a Note before which others may stand: it says that there is no
         more of these.
     """
-    windows = read_windows(ids[None], vocabulary)
-    kind, now, note_at = windows.kind[0], windows.now[0], windows.note_at[0]
+    (now,), (note_at,) = read_windows(ids[None], vocabulary)
+    kind = vocabulary.kind_of[ids]
     places = np.flatnonzero(kind == Kind.NOTE)
-    number, onset = windows.value[0, places], now[places]
+    number, onset = ids[places] - vocabulary.first(Kind.NOTE), now[places]
     program, pitch = np.divmod(number, vocabulary.pitch_count)
     present = np.unique(program)
     end = int(now.max()) + 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,40 +11,25 @@ from data.tokens.cursor import Cursors, advance, at_start
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 
-@dataclass(frozen=True)
-class Windows:
-    """What B windows of T ids say. Times are in grid steps from the first bar of each.
-
-    Attributes:
-        kind: (B, T) the Kind of each id.
-        value: (B, T) its number within its kind.
-        now: (B, T) time of the latest Bar or Position.
-        note_at: (B, T) place of the latest Note since then; -1: there is none.
-    """
-
-    kind: Ints
-    value: Ints
-    now: Ints
-    note_at: Ints
-
-
-def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> Windows:
+def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
     """Read windows of ids (B, T) that begin at Start or at a Bar, Pad at either end.
+
+    Returns:
+        (B, T) time of the latest Bar or Position, in grid steps from the first bar; and (B, T)
+        place of the latest Note since then, -1 where there is none.
 
     Raises:
         IndexError: an id outside the vocabulary.
     """
     ids = np.asarray(ids, dtype=np.int64)
-    kind = vocabulary.kind_of[ids]
-    value = ids - vocabulary.words.firsts[kind]
     now, note_at = np.empty((2, *ids.shape), dtype=np.int64)
     _read(vocabulary.words, at_start(vocabulary, len(ids)), ids, now, note_at)
-    return Windows(kind, value, now, note_at)
+    return now, note_at
 
 
 @compiled
 def _read(words: Words, at: Cursors, ids: Ints, now: Ints, note_at: Ints) -> None:
-    """Read ids (B, T) and note, (B, T) each, what `Windows` says."""
+    """Read ids (B, T) and note what they say, (B, T) each."""
     B, T = ids.shape
     for row in range(B):
         here, note = at[row], -1

@@ -15,10 +15,10 @@ def test_two_bars_by_hand():
     vocabulary = vocabulary_for(tune)
     ids = encode(tune, vocabulary)
     kinds = "Start Bar Length Tempo Position Note Duration Bar Position Note Extend Duration End"
-    windows = read_windows(ids[None], vocabulary)
-    assert [Kind(kind).name.capitalize() for kind in windows.kind[0]] == kinds.split()
-    assert windows.now[0].tolist() == [*[0] * 7, 24, *[30] * 5]
-    assert windows.note_at[0].tolist() == [*[-1] * 5, 5, 5, -1, -1, 9, 9, 9, 9]
+    (now,), (note_at,) = read_windows(ids[None], vocabulary)
+    assert [Kind(kind).name.capitalize() for kind in vocabulary.kind_of[ids]] == kinds.split()
+    assert now.tolist() == [*[0] * 7, 24, *[30] * 5]
+    assert note_at.tolist() == [*[-1] * 5, 5, 5, -1, -1, 9, 9, 9, 9]
     at = at_start(vocabulary, batch=2)
     for token in ids:  # the first row never begins
         advance_rows(vocabulary.words, at, np.array([0, token]))

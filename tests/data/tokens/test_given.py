@@ -37,10 +37,9 @@ def test_the_next_note_of_a_closed_voice_is_told_until_it_is_read():
     alto = score.notes[score.notes["program"] == 41]
     number = QUARTET.pitch_count + alto["pitch"] - QUARTET.lowest_pitch
     seen = told_of(IDS, GivenNotes(alto["onset"].astype(int), number.astype(int), is_open))
-    windows = read_windows(IDS[None], QUARTET)
-    note_at = windows.note_at[0]
-    latest = np.where(note_at >= 0, windows.value[0, note_at], -1)
-    for place, (now, note) in enumerate(zip(windows.now[0], latest, strict=True)):
+    (times,), (note_at,) = read_windows(IDS[None], QUARTET)
+    latest = np.where(note_at >= 0, IDS[note_at] - QUARTET.first(Kind.NOTE), -1)
+    for place, (now, note) in enumerate(zip(times, latest, strict=True)):
         is_read = note >= QUARTET.pitch_count  # the alto's, or one after it
         follow = alto[alto["onset"] >= now + is_read]
         assert seen[place, :, 0].tolist() == [0, 1, 0, 0]
@@ -61,7 +60,7 @@ def test_nothing_is_told_where_nothing_may_be_written_or_long_before():
     kept = score.notes[(score.notes["onset"] < 48) | (score.notes["onset"] >= 144)]
     given = GivenNotes.of(replace(score, notes=kept), is_open, QUARTET)
     seen = told_of(IDS, given)
-    now = read_windows(IDS[None], QUARTET).now[0]
+    now = read_windows(IDS[None], QUARTET)[0][0]
     is_told = seen.any(axis=(1, 2))
     assert is_told[(now >= 108) & (now < 144)].all()  # three beats before the next given note
     assert not is_told[(now < 108) | (now >= 144)].any()
@@ -102,7 +101,7 @@ def test_a_given_note_is_told_as_if_it_sounded_from_its_position_on():
     plain, knowing = features.compute(IDS[None]), features.compute(IDS[None], context)
     sounds = features.blocks["sounding"]
     sounding = [told(side, features).bits[0, :, sounds] for side in (plain, knowing)]
-    kind, now = QUARTET.kind_of[IDS], read_windows(IDS[None], QUARTET).now[0]
+    kind, now = QUARTET.kind_of[IDS], read_windows(IDS[None], QUARTET)[0][0]
     number = IDS - QUARTET.first(Kind.NOTE)
     is_bass = (kind == Kind.NOTE) & (number >= 3 * QUARTET.pitch_count)
     positions, lowest = np.flatnonzero(kind == Kind.POSITION), 2 * 4 + 1
