@@ -1,4 +1,4 @@
-"""Write music with a trained model, from nothing, seed notes or a file: .mid, .wav and .png.
+"""Write music with a trained model, from nothing, seed notes or a file: to hear and to see.
 
     python generate.py --seed-notes "C4 E4 G4 C5" --bars 8
     python generate.py --seed-midi piece.mid --seed-bars 2 --key "D minor" --best-of 8

@@ -58,8 +58,8 @@ def _unpacked(content: bytes) -> bytes:
     """Return the score in a compressed MusicXML file (.mxl)."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [name for name in archive.namelist() if not name.startswith("META-INF")]
-            scores = [name for name in names if name.lower().endswith((".xml", ".musicxml"))]
+            own = [n for n in archive.namelist() if not n.startswith(("META-INF", "__MACOSX"))]
+            scores = [name for name in own if name.lower().endswith((".xml", ".musicxml"))]
             if not scores:
                 raise NotationError("a zip archive without MusicXML")
             with archive.open(scores[0]) as file:
@@ -93,7 +93,7 @@ def _check_humdrum(text: str) -> None:
         NotationError: one has not; verovio would end the process.
     """
     spines = 0
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         if not line or line.startswith("!!"):
             continue
         fields = line.split("\t")

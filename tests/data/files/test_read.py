@@ -129,6 +129,7 @@ def files_of(musicxml: str) -> dict[str, bytes]:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("META-INF/container.xml", "<container/>")
+        archive.writestr("__MACOSX/._score.xml", b"\0\5\x16\7")
         archive.writestr("score.xml", musicxml)
     mei = load_notation(made_plain(musicxml), {"inputFrom": "xml"}).getMEI()
     return {
@@ -171,7 +172,8 @@ def test_what_is_written_as_notation_is_read_as_it_was(tmp_path):
         assert np.array_equal(read.tempo_bpm, score.tempo_bpm)
 
 
-CHORALE = """**kern\t**kern\t**kern
+CHORALE = """!! in C\x85 of 3/4
+**kern\t**kern\t**kern
 *M3/4\t*M3/4\t*M3/4
 =0-\t=0-\t=0-
 4C\t4G\t4c
