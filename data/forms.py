@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.options import Count, Positive
 from data.repeats import Repeat, repeats_of
@@ -26,6 +26,11 @@ class Form:
     bars: Positive
     final_position: Count
     repeats: tuple[Repeat, ...] = ()
+
+    def opening(self, bars: int, last_bar: int, final_position: int) -> Form:
+        """Return that of a piece of its first bars: what comes again before the last one's step."""
+        repeats = tuple(each for each in self.repeats if each.end_step <= last_bar)
+        return replace(self, bars=bars, final_position=final_position, repeats=repeats)
 
 
 def form_of(score: Score, repeat_bars: float = 0) -> Form:

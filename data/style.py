@@ -38,6 +38,7 @@ FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
 MOSTLY_REGULAR = 0.95  # a share of pieces; Bach's chorales have 0.98
 EXCEPTIONS = 0.02  # a share of pieces: so few tell nothing of the others
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
+FEW_FORMS = 8  # with fewer such pieces the openings of longer ones have forms to take, too
 LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune: shorter ones come by themselves
 
 
@@ -233,16 +234,23 @@ class Style:
         first_bar_steps: int,
         bars: int,
         final_position: int,
+        last_bar: int,
         rng: np.random.Generator,
     ) -> Form | None:
         """Draw the form of a piece whose first bar is written; None: no other begins so.
 
-        It has about as many bars and, if there is such a one, a final chord at this position.
+        It has about as many bars and, if there is such a one, a final chord at this position; or is
+        that of so many bars of a longer piece, the last of which begins at the step `last_bar`.
         """
         begin = meter, first_bar_steps
         alike = [form for form in self.forms if (form.meter, form.first_bar_steps) == begin]
-        least = min((abs(form.bars - bars) for form in alike), default=0)
-        near = [f for f in alike if abs(f.bars - bars) <= max(least, MORE_OR_FEWER_BARS)]
+        near = [form for form in alike if abs(form.bars - bars) <= MORE_OR_FEWER_BARS]
+        longer = [form for form in alike if form.bars > bars + MORE_OR_FEWER_BARS]
+        if len(near) < FEW_FORMS and longer:
+            near += [each.opening(bars, last_bar, final_position) for each in longer]
+        elif not near:
+            most = max((form.bars for form in alike), default=0)
+            near = [form for form in alike if form.bars == most]
         near = [form for form in near if form.final_position == final_position] or near
         return near[rng.integers(len(near))] if near else None
 

@@ -254,9 +254,11 @@ class Writing:
             return  # with chords what comes again is what they say
         begun = (state.at["kind"] == Kind.BAR) & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
-            meter = vocabulary.meters[rows.ids[row] - vocabulary.first(Kind.BAR)]
+            number = rows.ids[row] - vocabulary.first(Kind.BAR)
             first_bar, final = (int(state.at[row][n]) for n in ("bar_start", "final_position"))
-            form = self._style.draw_form(meter, first_bar, bars, final, self._rng(first + row))
+            last_bar = first_bar + (bars - 2) * int(vocabulary.whole_bars[number])
+            meter, rng = vocabulary.meters[number], self._rng(first + row)
+            form = self._style.draw_form(meter, first_bar, bars, final, last_bar, rng)
             if form and form.repeats:
                 forms[row] = form
 

@@ -141,15 +141,21 @@ def test_endings_and_keys_are_drawn_as_often_as_they_are_in_the_training_set():
 
 def test_a_piece_takes_the_form_of_a_training_piece_that_begins_so_and_is_about_as_long():
     whole, upbeat = form(24, Repeat(96, 144, 48, True)), form(0, first_bar=12)
-    nine, long = form(36, bars=9), form(0, bars=16)
+    nine = form(36, bars=9)
+    repeats = Repeat(96, 144, 48, True), Repeat(300, 348, 96, False)
+    long = replace(form(0, *repeats), bars=16)
     style, rng = Style(forms=(whole, upbeat, nine, long)), np.random.default_rng(0)
 
-    def drawn(first_bar, bars, final=-1, meter=(4, 4)):
-        return {style.draw_form(meter, first_bar, bars, final, rng) for _ in range(20)}
+    def drawn(first_bar, bars, final=24, meter=(4, 4)):
+        last_bar = 48 * (bars - 1)
+        return {style.draw_form(meter, first_bar, bars, final, last_bar, rng) for _ in range(20)}
 
-    assert drawn(48, 8) == {whole, nine}
-    assert drawn(48, 8, final=36) == {nine}  # one with such an end is preferred
-    assert drawn(48, 8, final=0) == {whole, nine}
+    opening = replace(long, bars=8, final_position=24, repeats=repeats[:1])
+    assert drawn(48, 8) == {whole, opening}  # those with such an end are preferred
+    ends_later = replace(opening, final_position=36)
+    assert drawn(48, 8, final=36) == {nine, ends_later}
+    many = Style(forms=(*[whole] * 4, *[nine] * 4, long))
+    assert {many.draw_form((4, 4), 48, 8, 0, 336, rng) for _ in range(40)} == {whole, nine}
     assert drawn(48, 30) == {long}
     assert drawn(12, 30) == drawn(12, 8, final=24) == {upbeat}
     assert drawn(36, 8) == drawn(48, 8, meter=(3, 8)) == {None}
