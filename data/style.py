@@ -21,6 +21,7 @@ from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
 from data.forms import Form, form_of
 from data.keys import PROFILES, Key
+from data.loops import Loops, known_loops, lags
 from data.rhythms import Rhythm, rhythms_of
 from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
@@ -50,6 +51,7 @@ class Style:
         voices: how many instruments half of the pieces have, or more.
         ensembles: the sets of programs that play pieces, the most frequent first.
         rhythms: the sets of steps of a beat on which their notes begin, likewise.
+        loops: of each piece; none where bars seldom come again.
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch of each program but drums, as a rule.
         polyphony: how many pitches sound at once, on average; None where there are drums alone.
@@ -73,6 +75,7 @@ class Style:
     voices: Count = 0
     ensembles: tuple[Ensemble, ...] = ()
     rhythms: tuple[Rhythm, ...] = ()
+    loops: tuple[Loops, ...] = ()
     pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
     ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
     polyphony: Measure | None = None
@@ -113,6 +116,7 @@ class Style:
             voices=voices,
             ensembles=ensembles_of(pieces),
             rhythms=rhythms_of(pieces),
+            loops=known_loops(pieces),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
             polyphony=float(at_once.mean()) if len(at_once) else None,
@@ -214,6 +218,23 @@ class Style:
             return np.empty((count, 0), dtype=bool)
         drawn, steps = _drawn(self.rhythms, count, rng), np.arange(steps_per_beat)
         return np.array([np.isin(steps, each.steps) for each in drawn])
+
+    def draw_loops(
+        self,
+        rng: np.random.Generator,
+        programs: Sequence[int],
+        playing: Sequence[Sequence[int]],
+    ) -> Ints:
+        """Draw how many bars before programs (P,) played the same in pieces, (B, bars, P).
+
+        Where training pieces have the programs that are `playing` in each, it is as in one of them.
+        None are known: (B, 0, P).
+        """
+        drawn = []
+        for ensemble in playing if self.loops else ():
+            alike = [each for each in self.loops if {*each.of} == {*ensemble}] or self.loops
+            drawn.append(lags(alike[rng.integers(len(alike))], programs))
+        return np.stack(drawn) if drawn else np.empty((len(playing), 0, len(programs)), np.int64)
 
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None

@@ -27,7 +27,7 @@ from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintEr
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens, come_to_given
 from generation.length import Asked, Length, Row, limit_of_given
-from generation.rows import LATEST, ConstrainedState, Rows, Rules, Window
+from generation.rows import LATEST, RECENT, ConstrainedState, Rows, Rules, Window
 from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
 from model.temperature import Logits
@@ -243,6 +243,7 @@ class ConstrainedGrammar:
         keys: Sequence[Key | None] = (),
         ensembles: Sequence[Sequence[int]] = (),
         steps: Bools | None = None,
+        loops: Ints | None = None,
     ) -> ConstrainedState:
         """Return the state of `batch` rows after Start alone.
 
@@ -254,6 +255,8 @@ class ConstrainedGrammar:
                 nothing given says so.
             ensembles: (B,) the programs that play in each; none: all that may.
             steps: (B, beat) on which steps of a beat notes begin in each; None, (B, 0): on all.
+            loops: (B, bars, P) how many bars before each program played the same, bar by bar; 0:
+                it is new. None, (B, 0, P): all is new.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
@@ -272,6 +275,8 @@ class ConstrainedGrammar:
         for row, programs in enumerate(ensembles):
             plays[row] &= np.isin(self.vocabulary.programs, programs)
         is_playable = rules.is_playable & plays.repeat(self.vocabulary.pitch_count, axis=1)
+        if loops is None:
+            loops = np.empty((batch, 0, plays.shape[1]), dtype=np.int64)
         rows = Rows(
             at=at,
             latest=np.full((batch, LATEST, len(self.vocabulary.programs)), -1),
@@ -280,6 +285,8 @@ class ConstrainedGrammar:
             new_ends=none.copy(),
             sounding=np.tile(given.sounding, (batch, 1)),
             steps=np.empty((batch, 0), dtype=bool) if steps is None else steps,
+            loops=loops,
+            recent=np.zeros((batch, RECENT if loops.shape[1] else 0, 3), dtype=np.int64),
         )
         advance_rows(rules, rows, np.full(batch, given.prompt[0]))
         return ConstrainedState(rows, plays)

@@ -413,8 +413,7 @@ def find_triad(
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        may_begin = may_begin and parts.plays[program]
-        may_begin = may_begin and not plays_at(ends, program, pitch_count, now)
+        may_begin &= parts.plays[program] and not plays_at(ends, program, pitch_count, now)
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]

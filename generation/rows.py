@@ -31,7 +31,11 @@ class Rows(NamedTuple):
     new_ends: Ints  # (B, N) likewise of new notes alone
     sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
     steps: Bools  # (B, beat) on which steps of a beat notes begin; (B, 0): on all
+    loops: Ints  # (B, bars, P) how many bars before a program played the same; 0: new; (B, 0, P)
+    recent: Ints  # (B, R, 3) onset, note and duration of the latest new notes, in turn
 
+
+RECENT = 1024  # notes that are kept, of eight bars or more
 
 # Of notes with which programs can yet make a chord: the lowest as its bass, or NEVER; the highest
 # as its root and as its third, or -1.
@@ -49,6 +53,8 @@ class One(NamedTuple):
     new_ends: Ints  # (N,)
     sounding: Ints  # (S,)
     steps: Bools  # (beat,), or (0,)
+    loops: Ints  # (bars, P), or (0, P)
+    recent: Ints  # (R, 3)
     reach: Ints  # (REACH, P) of scratch
 
 

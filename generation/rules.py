@@ -43,8 +43,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
 
     Args:
         rules, one: of all rows, and of one.
-        scratch: (3, V).
-        mask: (V,), what may come next.
+        scratch, mask: (3, V), and (V,) what may come next.
     """
     here, latest = one.here, one.latest
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
@@ -58,6 +57,9 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         before[token] = mask[token]
     if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
         keep_rhythm(rules.words, here, one.steps, mask)
+        keep_or_yield(mask, before, due, mask)
+    if len(one.loops) > 0:
+        keep_loops(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.is_regular and is_between:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
@@ -94,9 +96,15 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
             meet_given(first, parts, asked.beat, latest, here, mask)
             keep_or_yield(mask, before, due, mask)
         if takes_note:
-            for note in range(len(notes)):
-                notes[note] &= parts.is_within[note]
+            keep_range(parts.is_within, notes)
             keep_or_yield(mask, before, due, mask)
+
+
+@compiled_inside
+def keep_range(is_within: Bools, notes: Mask) -> None:
+    """Mask notes (N,) outside the range that their program has in training pieces."""
+    for note in range(len(notes)):
+        notes[note] &= is_within[note]
 
 
 @compiled_inside
@@ -109,6 +117,58 @@ def keep_rhythm(words: Words, here: Row, steps: Bools, mask: Mask) -> None:
         length = here.extends * words.longest_duration + token - first[Kind.DURATION] + 1
         end = here.now - here.bar_start + length
         mask[token] &= steps[(end if end < here.bar_length else end - here.bar_length) % beat]
+
+
+@compiled_inside
+def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
+    """Mask what a program that plays a bar again did not play there, and what passes over it.
+
+    Where it had no notes then it is free.
+    """
+    here, first, recent, again = one.here, rules.words.firsts, one.recent, one.reach[0]
+    bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
+    if bar >= size:  # their later half goes on
+        bar = size // 2 + (bar - size // 2) % (size - size // 2)
+    again[:] = 0
+    in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
+    for place in range(here.own_notes - 1, max(here.own_notes - count, 0) - 1, -1):
+        onset, note, duration = recent[place % count]
+        program = note // rules.asked.pitch_count
+        due = onset + one.loops[max(bar, 0), program] * here.bar_length
+        if due == onset or not here.bar_start <= due < end:
+            continue
+        again[program] = 1
+        if due > here.now or here.kind < Kind.POSITION:
+            later = min(later, due)
+        elif due == here.now and note == here.note:
+            held = duration
+        elif due == here.now and note > here.note and mask[first[Kind.NOTE] + note]:
+            in_turn = min(in_turn, note)
+    if here.kind == Kind.NOTE or here.kind == Kind.EXTEND:
+        if held > 0:
+            play_as_long(rules.words, here, held, mask)
+        return
+    is_free = False
+    for note in range(first[Kind.EXTEND] - first[Kind.NOTE]):
+        is_again = again[note // rules.asked.pitch_count] > 0
+        mask[first[Kind.NOTE] + note] &= note == in_turn or (not is_again and note < in_turn)
+        is_free |= not is_again and one.free_at[note] < NEVER
+    if later < NEVER or in_turn < NEVER:
+        mask[first[Kind.END]] = False
+        forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
+    for token in range(first[Kind.POSITION], first[Kind.NOTE]):
+        step = here.bar_start + token - first[Kind.POSITION]
+        mask[token] &= in_turn == NEVER and step <= later and (is_free or step == later)
+
+
+@compiled_inside
+def play_as_long(words: Words, here: Row, duration: int, mask: Mask) -> None:
+    """Mask durations but one."""
+    first, left = words.firsts, duration - here.extends * words.longest_duration
+    is_over = left <= words.longest_duration
+    for token in range(first[Kind.EXTEND], first[Kind.VELOCITY]):
+        is_it = token == first[Kind.DURATION] + left - 1 if is_over else token == first[Kind.EXTEND]
+        mask[token] &= is_it
 
 
 @compiled
@@ -128,7 +188,8 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
         here, mask, free_at, ends = rows.at[row], masks[row], rows.free_at[row], rows.note_ends[row]
         sounding = rows.sounding[row]
         new, steps = rows.new_ends[row], rows.steps[row]
-        one = One(here, rows.latest[row], free_at, ends, new, sounding, steps, reach)
+        loops, recent = rows.loops[row], rows.recent[row]
+        one = One(here, rows.latest[row], free_at, ends, new, sounding, steps, loops, recent, reach)
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
@@ -185,6 +246,10 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
         if latest[ONSET, program] != now:  # of a chord the lowest counts
             begin_note(latest, program, note % rules.asked.pitch_count, now, end)
         if not is_given:  # what is given sounds already
+            if rows.recent.shape[1] > 0:
+                place = here.own_notes % rows.recent.shape[1]
+                rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
+                rows.recent[row, place, 2] = end - now
             here.own_notes += 1
             rows.new_ends[row, note] = end
             for step in range(now, min(end, rows.sounding.shape[1])):

@@ -208,7 +208,9 @@ class Writing:
             ensembles = self._ensembles(count, rng) if is_from_nothing else []
             beat = self._model.vocabulary.grid.steps_per_beat
             steps = self._style.draw_rhythms(count, rng, beat) if is_from_nothing else None
-            state = self._grammar.begin(count, finals, keys, ensembles, steps)
+            playing = ensembles or [tuple(self._grammar.programs)] * count
+            loops = self._loops(playing, rng) if is_from_nothing else None
+            state = self._grammar.begin(count, finals, keys, ensembles, steps, loops)
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
@@ -242,6 +244,12 @@ class Writing:
         if not self._grammar.is_of_many or self._request.constraints.programs is not None:
             return []
         return self._style.draw_ensembles(count, rng, self._grammar.programs)
+
+    def _loops(self, playing: Sequence[Sequence[int]], rng: np.random.Generator) -> Ints | None:
+        """Draw which bars programs play again in each piece from nothing; with chords, none."""
+        if self._request.constraints.chords:
+            return None
+        return self._style.draw_loops(rng, self._model.vocabulary.programs, playing)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""

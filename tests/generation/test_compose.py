@@ -12,6 +12,7 @@ from data.critic import Critic
 from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
+from data.loops import Loops
 from data.midi.io import from_pretty_midi, to_pretty_midi, write_midi
 from data.repeats import Repeat
 from data.rhythms import Rhythm
@@ -586,6 +587,32 @@ def test_notes_begin_on_the_steps_of_a_beat_that_are_drawn(model, steps, chords)
         assert len(piece.score.bars) == 4
     has_rests = [rests(piece.score) > 0 for piece in compose(styled, unbroken)]
     assert not any(has_rests) or chords or 0 not in steps  # what ends with a bar is off these
+
+
+def test_bars_are_played_again_as_training_pieces_have_it(tmp_path):
+    band = load(untrained(tmp_path / "model.safetensors", BAND))
+    digits = {program: "0102400211"[shift:] for shift, program in enumerate(BAND.programs)}
+    styled = replace(band, style=Style(loops=(Loops(digits),)))
+    request = Request(None, Length(bars=9), Constraints(time_signature=(4, 4)), samples=4)
+    again = missed = other = 0
+    for piece in compose(styled, request):
+        for program, lags in digits.items():
+            own = piece.score.notes[piece.score.notes["program"] == program]
+            onset, ends, pitch = own["onset"], own["onset"] + own["duration"], own["pitch"]
+            for bar in range(1, 8):  # the last one closes
+                lag = 48 * int(lags[bar % len(lags)])
+                now = {*zip(onset, pitch, strict=True)}
+                now = {each for each in now if each[0] // 48 == bar}
+                due = {(at + lag, high) for at, high in zip(onset, pitch, strict=True)}
+                due = {each for each in due if each[0] // 48 == bar}
+                if not lag or not due:
+                    continue
+                sounds = {(a, h) for a, h in due if ((onset < a) & (ends > a) & (pitch == h)).any()}
+                again += len(now & due)
+                missed += len(due - sounds - now)
+                other += len(now - due)
+    assert again > 100
+    assert missed == other == 0
 
 
 def test_what_loops_beyond_all_training_pieces_is_written_anew():

@@ -1,0 +1,80 @@
+"""Loops: bars in which an instrument plays what it played some bars before, note for note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from common.arrays import Ints
+from data.score import DRUMS, Score
+
+LAGS = (1, 2, 4, 8)  # bars; of several the least
+LOOP_BARS = 32  # that are kept of a piece
+RARE = 0.15  # the share of all bars below which pieces have no loops
+
+
+@dataclass(frozen=True)
+class Loops:
+    """How many bars before each program of a piece played the same, a digit a bar; 0: never.
+
+    Raises:
+        ValueError: other digits.
+    """
+
+    of: dict[int, str]
+
+    def __post_init__(self) -> None:
+        if {*"".join(self.of.values())} - {"0", *map(str, LAGS)}:
+            raise ValueError("loops must be digits that say how many bars before")
+
+
+def loops_of(score: Score) -> Loops:
+    """Return the loops of a piece with a meter, from its first whole bar on."""
+    notes, starts, lengths = score.notes, score.bar_starts, score.bars["length"]
+    first = int(score.has_upbeat)
+    bar = np.searchsorted(starts, notes["onset"], side="right") - 1
+
+    def digits(program: int) -> str:
+        played: dict[int, set[tuple[int, int]]] = {}
+        own = notes["program"] == program
+        at = notes["onset"][own] - starts[bar[own]]
+        for number, *note in zip(bar[own].tolist(), at, notes["pitch"][own], strict=True):
+            played.setdefault(number, set()).add((int(note[0]), int(note[1])))
+        bars = range(first, min(len(lengths), first + LOOP_BARS))
+        return "".join(
+            str(next((lag for lag in LAGS if _is_again(played, lengths, each, lag)), 0))
+            for each in bars
+        )
+
+    return Loops({program: digits(program) for program in np.unique(notes["program"]).tolist()})
+
+
+def _is_again(played: dict[int, set[tuple[int, int]]], lengths: Ints, bar: int, lag: int) -> bool:
+    """Return whether a bar has the notes of one of the same length before it, and has some."""
+    is_alike = bar >= lag and lengths[bar] == lengths[bar - lag]
+    return is_alike and bar in played and played[bar] == played.get(bar - lag)
+
+
+def known_loops(scores: Sequence[Score]) -> tuple[Loops, ...]:
+    """Return the loops of pieces; none, where they are rare."""
+    found = [loops_of(score) for score in scores if score.grid.has_meter and len(score.notes)]
+    digits = "".join("".join(each.of.values()) for each in found)
+    is_rare = len(digits) - digits.count("0") < RARE * max(len(digits), 1)
+    return () if is_rare else tuple(found)
+
+
+def lags(loops: Loops, programs: Sequence[int]) -> Ints:
+    """Return (LOOP_BARS, P) how many bars before each program of a new piece played the same.
+
+    Drums do as drums, others as the nearest program. A shorter piece's loops begin again.
+    """
+
+    def digits(program: int) -> str:
+        alike = [each for each in loops.of if (each == DRUMS) == (program == DRUMS)]
+        nearest = min(alike, key=lambda each: abs(each - program), default=None)
+        return "0" if nearest is None else loops.of[nearest]
+
+    columns = [np.resize([*map(int, digits(program) or "0")], LOOP_BARS) for program in programs]
+    return np.stack(columns, axis=1)
