@@ -6,8 +6,8 @@
 
 The figures are of the weights as they are stored, on the held-out splits of the corpus that the
 model was trained on. They go into the file, where tests hold models/README.md to them, and are
-printed as lines for its table. On which steps of a beat its pieces begin notes is read anew, too
-(data/rhythms.py). As at the end of a training, it finds anew how it samples with
+printed as lines for its table. Rhythms and loops of its pieces are read anew, too (data/rhythms.py,
+data/loops.py). As at the end of a training, it finds anew how it samples with
 --sampling (evaluation/fit_sampling.py), and what tells its pieces with --critic (fit_critic.py).
 Of several models that began with the same one the mean of their weights is stored (Wortsman et al.
 2022, Model soups), and the rest is the first one's.
@@ -27,6 +27,7 @@ from benchmarks.tables import parser_of
 from common.cli import fail
 from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
+from data.loops import known_loops
 from data.rhythms import rhythms_of
 from data.style import Style
 from evaluation.fit_critic import TOKENS, fit_critic
@@ -62,7 +63,7 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
 def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with what it finds anew about itself."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
-    style = replace(model.style, rhythms=rhythms_of(pieces))
+    style = replace(model.style, rhythms=rhythms_of(pieces), loops=known_loops(pieces))
     if options.sampling:
         sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)
         if sampling is None:

@@ -200,6 +200,12 @@ class Style:
         drawn = rng.choice(len(counts), count, p=counts / counts.sum()).tolist()
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn]
 
+    def draw_regular(self, count: int, rng: np.random.Generator) -> Bools | None:
+        """Draw in which pieces bars are of one length, (count,); None: in all, or it is unknown."""
+        if self.regular_bars is None or self.has_regular_bars:
+            return None
+        return rng.random(count) < self.regular_bars
+
     def draw_ensembles(
         self, count: int, rng: np.random.Generator, known: Sequence[int]
     ) -> list[tuple[int, ...]]:

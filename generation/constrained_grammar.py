@@ -94,6 +94,7 @@ class ConstrainedGrammar:
         is_led = bool(self._key and (is_joined or is_asked) and goes_on)
         is_led |= bool(self._plan and "harmony" in self.features.blocks)
         self.guidance = GUIDANCE if is_led else 0.0
+        self._is_regular = bool(constraints.regular_bars and vocabulary.grid.has_meter)
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
         if self._busy is not None and not vocabulary.grid.has_meter:
@@ -187,7 +188,6 @@ class ConstrainedGrammar:
             is_timed=bool(length.seconds),
             notes=length.notes or 0,
             is_endless=length.endless,
-            is_regular=bool(constraints.regular_bars and vocabulary.grid.has_meter),
             meter=-1 if meter is None else meter,
             longest_bar=int(whole_bars.max() if meter is None else whole_bars[meter]),
             tempo=-1 if tempo is None else tempo,
@@ -244,6 +244,7 @@ class ConstrainedGrammar:
         ensembles: Sequence[Sequence[int]] = (),
         steps: Bools | None = None,
         loops: Ints | None = None,
+        regular: Bools | None = None,
     ) -> ConstrainedState:
         """Return the state of `batch` rows after Start alone.
 
@@ -257,6 +258,7 @@ class ConstrainedGrammar:
             steps: (B, beat) on which steps of a beat notes begin in each; None, (B, 0): on all.
             loops: (B, bars, P) how many bars before each program played the same, bar by bar; 0:
                 it is new. None, (B, 0, P): all is new.
+            regular: (B,) whether bars are of one length in each; None: as all of them shall be.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.length.bars == given.bars:
@@ -270,6 +272,7 @@ class ConstrainedGrammar:
         at = at_start(self.vocabulary, batch, Row)
         at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
         at["key"] = [key_number(key) for key in keys]
+        at["is_regular"] = self._is_regular if regular is None else regular
         none = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         plays = np.tile(self._plays, (batch, 1))
         for row, programs in enumerate(ensembles):

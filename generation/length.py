@@ -58,7 +58,6 @@ class Asked:
     is_timed: bool  # the length is in seconds
     notes: int  # so many new ones; 0: any number
     is_endless: bool
-    is_regular: bool  # bars after a shortened one make it whole
     meter: int  # number of the time signature that is asked for; -1: any
     longest_bar: int  # steps of the longest bar that may begin
     tempo: int  # number of the tempo that is asked for; -1: any
@@ -84,6 +83,7 @@ class Row(Cursor):
 
     whole_bar: int  # steps of a whole bar of the meter in force
     upbeat: int  # steps of the first bar, where it is shorter than a whole one; else 0
+    is_regular: int  # whether bars are of one length, and those after a shortened one make it whole
     owed: int  # steps of the bars that shall make the latest shortened one whole; 0: none
     final_position: int  # steps from the last bar line to the final chord; -1: the model decides
     limit: int  # no note begins from this step on; NEVER: there is no limit, or not yet
@@ -128,7 +128,7 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
     elif kind == Kind.LENGTH:
         if here.bar_count == 1:
             here.upbeat = length
-        elif asked.is_regular:
+        elif here.is_regular > 0:
             owed = here.owed if here.owed > 0 else here.whole_bar
             here.owed = max(owed - length, 0)
     elif kind == Kind.NOTE:

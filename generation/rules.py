@@ -61,7 +61,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if len(one.loops) > 0:
         keep_loops(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
-    if asked.is_regular and is_between:
+    if here.is_regular > 0 and is_between:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.is_strict and not is_in_note:

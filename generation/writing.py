@@ -210,7 +210,9 @@ class Writing:
             steps = self._style.draw_rhythms(count, rng, beat) if is_from_nothing else None
             playing = ensembles or [tuple(self._grammar.programs)] * count
             loops = self._loops(playing, rng) if is_from_nothing else None
-            state = self._grammar.begin(count, finals, keys, ensembles, steps, loops)
+            is_open = is_from_nothing and self._request.constraints.regular_bars is None
+            regular = self._style.draw_regular(count, rng) if is_open else None
+            state = self._grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:

@@ -465,6 +465,9 @@ def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
         for asked in (Constraints(), Constraints(regular_bars=False))
     )
     assert left < kept  # long notes may need other bars
+    half = replace(model, style=Style(regular_bars=0.5))
+    pieces = compose(half, Request(None, Length(bars=9), samples=8))
+    assert left < sum(has_regular_bars(piece.score) for piece in pieces) < 8  # drawn
     assert rests(full.score) < rests(rested.score)
 
 
