@@ -255,7 +255,7 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--rewrite", "a.mid", "--bars-to-rewrite", "8-5"], ["--bars-to-rewrite", "8-5"]),
         (["--rewrite", ""], ["--rewrite", "name of a file"]),
         (["--rewrite", "a.mid", "--alone"], ["--alone", "--rewrite"]),
-        (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all 4 voices"]),
+        (["--harmonize", "--seed-notes", "C", "--voices", "1", "2", "3", "4"], ["all voices"]),
         (["--harmonize", "--seed-notes", "C4", "--voices", "1", "3"], ["1 voice", "no voice 3"]),
         (["--alone"], ["--alone", "--seed-notes"]),
         (["--rewrite", "a.mid", "--bars-to-rewrite", "b"], ["--bars-to-rewrite", "5-8"]),

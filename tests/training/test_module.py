@@ -70,6 +70,7 @@ class Toy(LightningDataModule):
     """Four pieces, the longest beyond the context, `together` in a batch."""
 
     side_shape: ClassVar = {}
+    content = None
     batch_size = 2
 
     def __init__(self, together: int = 2) -> None:
