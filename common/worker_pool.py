@@ -18,6 +18,7 @@ import psutil
 
 MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
 LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
+LIMIT_SECONDS = 60.0  # that an item, such as a file to be read, may take
 MOST_ITEMS = 16  # a batch
 
 # Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
@@ -39,7 +40,7 @@ def guarded(
     work: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int = 1,
-    limit_seconds: float = 60.0,
+    limit_seconds: float = LIMIT_SECONDS,
 ) -> Iterator[tuple[Item, Result | Failed]]:
     """Yield (item, work(item)) of every item, in order, each by itself; as `guarded_batches`."""
     each: partial[list[Result]] = partial(_each, work)
@@ -55,7 +56,7 @@ def guarded_batches(
     work: Callable[[list[Item]], Result],
     items: Iterable[Item],
     workers: int = 1,
-    limit_seconds: float = 60.0,
+    limit_seconds: float = LIMIT_SECONDS,
     most_items: int = MOST_ITEMS,
 ) -> Iterator[tuple[list[Item], Result | Failed]]:
     """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.

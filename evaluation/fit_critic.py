@@ -23,14 +23,13 @@ TOKENS = 200_000  # written at most: half a minute on one core, for a model of a
 WEIGHT_PENALTY = 0.003  # C: statistics are many, pieces few
 
 
-def fit_critic(model: Model, real: Sequence[Score], budget: int, seed: int = 0) -> Critic | None:
+def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | None:
     """Learn what tells a model's pieces from real ones: a regularized logistic regression.
 
     Args:
         model: that has come to the end of its training, and knows how it samples.
         real: pieces that it was trained on.
         budget: how many tokens may be written, at most; no more than TOKENS are.
-        seed: of the random numbers.
 
     Returns:
         None where there are too few pieces, or the budget is too small to write enough.
@@ -46,7 +45,7 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int, seed: int = 0) 
     if count < FEWEST_PIECES:
         return None
     plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
-    written = sample_pieces(plain, typical_lengths(real, count), seed, "Learning to judge")
+    written = sample_pieces(plain, typical_lengths(real, count), 0, "Learning to judge")
     figures = statistics_of([*written, *real])
     if is_long:
         ending = [group.name == "ending" for group in GROUPS]

@@ -32,9 +32,7 @@ NINE_IN_TEN = 0.9  # pieces shall have a usual density, and a usual polyphony, a
 RUNAWAY = 3  # times the tokens of a long real piece: then a candidate is given up
 
 
-def fit_sampling(
-    model: Model, real: Sequence[Score], budget: int, seed: int = 0
-) -> SamplingOptions | None:
+def fit_sampling(model: Model, real: Sequence[Score], budget: int) -> SamplingOptions | None:
     """Find the temperature and top-p with which a model's pieces are most like real ones.
 
     Each candidate writes pieces of 16 bars from nothing, which are compared with the beginnings of
@@ -45,7 +43,6 @@ def fit_sampling(
         model: that has come to the end of its training.
         real: pieces that it was trained on.
         budget: how many tokens may be written in all.
-        seed: of the random numbers.
 
     Returns:
         None where the budget is too small, or no candidate's pieces come to their end.
@@ -63,7 +60,7 @@ def fit_sampling(
     usual = model.style.usual
     distances = []
     for sampling in CANDIDATES:
-        written = _written(model, sampling, pieces, most_tokens, seed)
+        written = _written(model, sampling, pieces, most_tokens)
         if written is None:
             distances.append(np.inf)
             continue
@@ -76,10 +73,10 @@ def fit_sampling(
 
 
 def _written(
-    model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int, seed: int
+    model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int
 ) -> list[Score] | None:
     """Return pieces that were written from nothing; None: they do not come to their end."""
-    request = Request(length=Length(bars=BARS), sampling=sampling, samples=pieces, random_seed=seed)
+    request = Request(length=Length(bars=BARS), sampling=sampling, samples=pieces)
     writing = Writing(model, request)
     for tokens, _ in enumerate(writing, start=1):
         if tokens == most_tokens:

@@ -38,7 +38,6 @@ from data.midi.instruments import Instruments
 from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.vocabulary import Vocabulary
 
-LIMIT_SECONDS = 60.0  # that a file may take to be read
 HELD_OUT = 0.1  # share of the pieces that validate, and of those that test; one at least
 CHUNK_TOKENS = 2**19  # that are brought to the vocabulary together, about
 
@@ -168,7 +167,7 @@ class _Pass:
         )
         hides = None if progress else True  # None: where there is no terminal
         with tqdm(total=len(files), desc="reading", unit="file", disable=hides, leave=False) as bar:
-            for batch, found in guarded_batches(read, files, workers, LIMIT_SECONDS):
+            for batch, found in guarded_batches(read, files, workers):
                 bar.update(len(batch))
                 if isinstance(found, Failed):
                     self.left_out.append(LeftOut(batch[0], found.reason))

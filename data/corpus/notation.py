@@ -11,7 +11,6 @@ from common.worker_pool import Failed, guarded
 from data.corpus.find_files import is_midi
 from data.corpus.reader import reason_of
 from data.files.notation import midi_or_reason
-from data.files.read import LIMIT_SECONDS
 from data.files.source_text import NotationError, kind_of, tunes_of
 from data.midi.io import content_of
 from data.midi.quantize import MidiError
@@ -35,7 +34,7 @@ def notation_as_midi(
     notation = [tune for name in files if not is_midi(name) for tune in _tunes(folder, name)]
     convert = partial(_convert, folder=folder, into=into)
     with tqdm(total=len(notation), desc="converting", disable=None if progress else True) as bar:
-        for (name, _, _), found in guarded(convert, notation, workers, LIMIT_SECONDS):
+        for (name, _, _), found in guarded(convert, notation, workers):
             bar.update()
             if reason := found.reason if isinstance(found, Failed) else found:
                 left_out.append((name, reason))

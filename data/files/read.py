@@ -12,7 +12,6 @@ from data.score import Grid, Score
 MIDI_SUFFIXES = (".mid", ".midi")
 NOTATION_SUFFIXES = (".musicxml", ".mxl", ".xml", ".mei", ".krn", ".abc")
 SUFFIXES = MIDI_SUFFIXES + NOTATION_SUFFIXES
-LIMIT_SECONDS = 60.0  # that a file may take to be read
 
 
 def read_score(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
@@ -68,7 +67,7 @@ def _midi_of(kind: str, text: str) -> bytes:
 
     found: bytes | str | Failed
     if multiprocessing.parent_process() is None:
-        ((_, found),) = guarded(midi_or_reason, [(kind, text)], 1, LIMIT_SECONDS)
+        ((_, found),) = guarded(midi_or_reason, [(kind, text)])
     else:
         found = midi_or_reason((kind, text))
     if not isinstance(found, bytes):
