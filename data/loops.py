@@ -32,16 +32,15 @@ class Loops:
 
 def loops_of(score: Score) -> Loops:
     """Return the loops of a piece with a meter, from its first whole bar on."""
-    notes, starts, lengths = score.notes, score.bar_starts, score.bars["length"]
-    first = int(score.has_upbeat)
-    bar = np.searchsorted(starts, notes["onset"], side="right") - 1
+    notes, lengths, first = score.notes, score.bars["length"], int(score.has_upbeat)
+    bar, at = score.bar_positions
 
     def digits(program: int) -> str:
         played: dict[int, set[tuple[int, int]]] = {}
         own = notes["program"] == program
-        at = notes["onset"][own] - starts[bar[own]]
-        for number, *note in zip(bar[own].tolist(), at, notes["pitch"][own], strict=True):
-            played.setdefault(number, set()).add((int(note[0]), int(note[1])))
+        columns = (column[own].tolist() for column in (bar, at, notes["pitch"]))
+        for number, step, pitch in zip(*columns, strict=True):
+            played.setdefault(number, set()).add((step, pitch))
         bars = range(first, min(len(lengths), first + LOOP_BARS))
         return "".join(
             str(next((lag for lag in LAGS if _is_again(played, lengths, each, lag)), 0))

@@ -255,10 +255,8 @@ class ChordPlan:
                 "or give fewer chords"
             )
         cycle = 0
-        if bars is None:
-            *of, steps = rows[0]
-            is_upbeat = steps < grid.bar_steps(*of) and upbeat_bars(track, steps, grid)
-            cycle = (most - int(is_upbeat)) * whole
+        if bars is None:  # an upbeat's chords do not come again
+            cycle = whole * len({each.bar for each in placed if each.begin >= begin + rows[0][2]})
         return cls(tuple(placed), np.array(rows, BAR), begin, cycle)
 
     def tables(self, given: GivenTokens, rules: Rules) -> Chords:

@@ -154,12 +154,10 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
         CorpusError: nothing in it, or its vocabulary is not the model's.
     """
     settings, learned = model.record.data, model.record.corpus
-    own = settings.get("path", "bach")
-    corpus = open_corpus(path or own, datasets, CorpusOptions.from_settings(settings))
+    folder = path or settings.get("path", "bach")
+    corpus = open_corpus(folder, datasets, CorpusOptions.from_settings(settings))
     if corpus.vocabulary != model.vocabulary:
-        raise CorpusError(
-            f"{path or own}: its vocabulary is not the model's, so it cannot be scored"
-        )
+        raise CorpusError(f"{folder}: its vocabulary is not the model's, so it cannot be scored")
     if path is None and learned not in (None, corpus.content):
-        say(f"{own} is not as it was: the model may have learned what is held out now")
+        say(f"{folder} is not as it was: the model may have learned what is held out now")
     return corpus

@@ -13,6 +13,7 @@ import numpy as np
 from common.arrays import Bools, Ints
 from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE
+from data.loops import LAGS
 from data.tokens.cursor import advance
 from data.tokens.grammar import Mask, admit
 from data.tokens.vocabulary import NEVER, Kind, Words
@@ -133,6 +134,8 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
     for place in range(here.own_notes - 1, max(here.own_notes - count, 0) - 1, -1):
         onset, note, duration = recent[place % count]
+        if here.bar_start - onset > LAGS[-1] * here.bar_length:
+            break  # nothing before it comes again
         program = note // rules.asked.pitch_count
         due = onset + one.loops[max(bar, 0), program] * here.bar_length
         if due == onset or not here.bar_start <= due < end:

@@ -202,17 +202,7 @@ class Writing:
         at_once = max(SIDE_BY_SIDE // candidates, 1)
         for first in range(0, samples, at_once):  # in turns, which take no more memory
             count = min(at_once, samples - first) * candidates
-            finals = self._style.draw_final_positions(count, rng, self._grammar.meter)
-            is_from_nothing = not self._grammar.given.bars
-            keys = self._style.draw_keys(count, rng) if is_from_nothing else []
-            ensembles = self._ensembles(count, rng) if is_from_nothing else []
-            beat = self._model.vocabulary.grid.steps_per_beat
-            steps = self._style.draw_rhythms(count, rng, beat) if is_from_nothing else None
-            playing = ensembles or [tuple(self._grammar.programs)] * count
-            loops = self._loops(playing, rng) if is_from_nothing else None
-            is_open = is_from_nothing and self._request.constraints.regular_bars is None
-            regular = self._style.draw_regular(count, rng) if is_open else None
-            state = self._grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
+            state = self._begin(count, rng)
             rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
             self._rows, forms = rows, dict[int, Form]()  # those with repeats
             for notes in rows.turns:
@@ -228,6 +218,21 @@ class Writing:
             for number, row in enumerate(chosen, start=first):
                 if row in forms:
                     yield from self._write_anew(number, forms[row], state.rows.steps[[row]])
+
+    def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
+        """Begin pieces; what those from nothing are to be like is drawn."""
+        grammar, style, asked = self._grammar, self._style, self._request.constraints
+        vocabulary = grammar.vocabulary
+        finals = style.draw_final_positions(count, rng, grammar.meter)
+        if grammar.given.bars:
+            return grammar.begin(count, finals)
+        keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
+        steps = style.draw_rhythms(count, rng, vocabulary.grid.steps_per_beat)
+        playing = ensembles or [tuple(grammar.programs)] * count
+        # with chords what comes again is what they say
+        loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)
+        regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
+        return grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
 
     def _chosen(self, pieces: list[Piece]) -> list[int]:
         """Return which piece is kept of each so many candidates."""
@@ -246,12 +251,6 @@ class Writing:
         if not self._grammar.is_of_many or self._request.constraints.programs is not None:
             return []
         return self._style.draw_ensembles(count, rng, self._grammar.programs)
-
-    def _loops(self, playing: Sequence[Sequence[int]], rng: np.random.Generator) -> Ints | None:
-        """Draw which bars programs play again in each piece from nothing; with chords, none."""
-        if self._request.constraints.chords:
-            return None
-        return self._style.draw_loops(rng, self._model.vocabulary.programs, playing)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""

@@ -33,9 +33,10 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
         RunError: the config.yaml cannot be read.
     """
     trainer = options.trainer
-    if options.minutes is None or trainer.max_steps > 0:
-        if options.minutes is not None:
-            say(f"trainer.max_steps, {trainer.max_steps:,}, says how long the run is, not minutes")
+    if options.minutes is None:
+        return options
+    if trainer.max_steps > 0:
+        say(f"trainer.max_steps, {trainer.max_steps:,}, says how long the run is, not minutes")
         return options
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)
