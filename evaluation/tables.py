@@ -218,8 +218,9 @@ def kept_note(comparison: Comparison, candidates: int) -> str:
     """Return how well those pieces are told from held-out ones that a critic keeps of several."""
     told = comparison.told_apart.generated
     return (
-        f"These were drawn once. Where the best of {candidates} is kept by the model's critic, as "
-        f"generate.py does, the areas are {number(told.forest, 2)} and {number(told.logistic, 2)}."
+        f"These were drawn once. Where every few bars the model's critic takes the best of "
+        f"{candidates}, as generate.py does, the areas are {number(told.forest, 2)} and "
+        f"{number(told.logistic, 2)}."
     )
 
 

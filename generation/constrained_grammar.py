@@ -272,6 +272,7 @@ class ConstrainedGrammar:
         at = at_start(self.vocabulary, batch, Row)
         at["limit"], at["final_position"] = limit_of_given(self.length, given), final_position
         at["key"] = [key_number(key) for key in keys]
+        at["rest_after"] = NEVER
         at["is_regular"] = self._is_regular if regular is None else regular
         none = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         plays = np.tile(self._plays, (batch, 1))

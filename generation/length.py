@@ -96,6 +96,7 @@ class Row(Cursor):
     expected_end: int  # of the piece, if the meter stays as it is
     latest_end: int  # the last step that it can reach, if the longest bars follow
     final_onset: int  # of the final chord, likewise; -1: not known, NEVER: before the first bar
+    rest_after: int  # bars, after which the row waits; NEVER
     next_given: int  # place of the next id of what is given
     key: int  # that the model knows it to be in: its tonic, 12 more in minor; -1: none
 

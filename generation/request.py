@@ -31,8 +31,8 @@ class Request:
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
         samples: how many pieces.
-        candidates: how many are written for each, side by side, of which the best is kept (`rank`);
-            what comes again in it is written after that.
+        candidates: how many are written for each, side by side, of which the best (`rank`) is kept,
+            every few bars where the model has a critic; what comes again in it is written after.
         random_seed: the same number gives the same pieces.
 
     Raises:

@@ -125,3 +125,8 @@ class ConstrainedState:
     def at(self) -> Cursors:
         """Where the rows stand in their pieces."""
         return self.rows.at
+
+    def take(self, order: Ints) -> None:
+        """Let each row be as one of them is, (B',); a decoder reads them anew."""
+        self.rows = Rows._make(array[order] for array in self.rows)
+        self.plays, self.window = self.plays[order], None

@@ -12,7 +12,7 @@ import numpy as np
 
 from common.arrays import Bools, Ints
 from common.compiled import compiled, compiled_inside
-from common.interface import OCTAVE
+from common.interface import OCTAVE, PAD
 from data.loops import LAGS
 from data.tokens.cursor import advance
 from data.tokens.grammar import Mask, admit
@@ -197,10 +197,11 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
         admit(first, rules.followers[kind], here, free_at, mask)
-        if kind == Kind.PAD or kind == Kind.END:
+        if kind == Kind.END:
             continue
         is_over = here.bar_count > asked.last_bar or here.bar_start >= here.limit
-        if is_over and kind == Kind.BAR:  # which stands for End
+        waits = here.bar_count > here.rest_after
+        if (is_over or waits) and kind == Kind.BAR:  # which stands for End
             forbid(mask, 0, size)
             mask[Kind.PAD] = True
             continue
@@ -233,8 +234,10 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
 
 @compiled
 def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
-    """Take the next id of each row, (B,)."""
+    """Take the next id of each row, (B,); Pad changes nothing."""
     for row in range(len(ids)):
+        if ids[row] == PAD:
+            continue
         here, latest = rows.at[row], rows.latest[row]
         is_given = rules.given.ids[here.next_given] == ids[row]
         here.next_given += is_given

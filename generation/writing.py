@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from common.arrays import Bools, Ids, Ints
+from common.interface import PAD
 from data.canonical import canonical
 from data.chords import Span
 from data.critic import Critic
@@ -33,6 +34,7 @@ from model.sampling import sample
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
 
+BARS_AT_ONCE = 4  # after which a critic chooses one of the candidates
 SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128, guided twice that
 
 
@@ -155,8 +157,8 @@ def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
 class Writing:
     """The pieces of a request while a model writes them: to iterate over it writes, token by token.
 
-    Each turn gives the new notes that it completes; none where the best of several candidates is
-    kept. What is given is read a token a turn, too: a long piece has thousands. Whoever stops
+    Each turn gives the new notes that it completes, of several candidates those that are chosen.
+    What is given is read a token a turn, too: a long piece has thousands. Whoever stops
     asking, stops it.
 
     Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
@@ -201,23 +203,23 @@ class Writing:
         candidates, rng = self._request.candidates, np.random.default_rng(seed)
         at_once = max(SIDE_BY_SIDE // candidates, 1)
         for first in range(0, samples, at_once):  # in turns, which take no more memory
-            count = min(at_once, samples - first) * candidates
-            state = self._begin(count, rng)
-            rows = _Rows(self._model, self._grammar, state, self._sampling, rng)
-            self._rows, forms = rows, dict[int, Form]()  # those with repeats
+            state = self._begin(min(at_once, samples - first), rng)
+            steps = state.rows.steps
+            model, grammar, sampling = self._model, self._grammar, self._sampling
+            rows = _Rows(model, grammar, state, sampling, rng, candidates, self._choose)
+            self._rows = rows
             for notes in rows.turns:
-                self._draw_forms(rows, first * candidates, forms)
+                self._draw_forms(rows, first * candidates)
                 yield [
-                    (first + row, note)
-                    for row, note in notes
-                    if candidates == 1
-                    and (row not in forms or note.onset_steps < forms[row].repeats[0].begin_step)
+                    (first + number, note)
+                    for number, note in notes
+                    if (form := rows.form_of(number)) is None
+                    or note.onset_steps < form.repeats[0].begin_step
                 ]
-            chosen = self._chosen(rows.pieces)
-            self._rows, self.pieces = None, self.pieces + [rows.pieces[row] for row in chosen]
-            for number, row in enumerate(chosen, start=first):
-                if row in forms:
-                    yield from self._write_anew(number, forms[row], state.rows.steps[[row]])
+            self._rows, self.pieces = None, self.pieces + rows.pieces
+            for number, piece_steps in enumerate(steps):
+                if form := rows.form_of(number):
+                    yield from self._write_anew(first + number, form, piece_steps[None])
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
         """Begin pieces; what those from nothing are to be like is drawn."""
@@ -234,17 +236,10 @@ class Writing:
         regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
         return grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
 
-    def _chosen(self, pieces: list[Piece]) -> list[int]:
-        """Return which piece is kept of each so many candidates."""
-        each = self._request.candidates
-        if each == 1:
-            return [*range(len(pieces))]
-        chosen = []
-        for first in range(0, len(pieces), each):
-            some = pieces[first : first + each]
-            best = rank(self._model, some, self._request.constraints)[0]
-            chosen.append(first + [piece.ids is best.ids for piece in some].index(True))
-        return chosen
+    def _choose(self, candidates: Sequence[Piece]) -> int:
+        """Return which of the candidates is the best, as far as they are written."""
+        best = rank(self._model, candidates, self._request.constraints)[0]
+        return [piece.ids is best.ids for piece in candidates].index(True)
 
     def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
         """Draw the programs that play in each piece from nothing; none: all that may."""
@@ -256,12 +251,13 @@ class Writing:
         """Return the random numbers of a piece, by its number."""
         return np.random.default_rng((self._request.random_seed, number))
 
-    def _draw_forms(self, rows: _Rows, first: int, forms: dict[int, Form]) -> None:
+    def _draw_forms(self, rows: _Rows, first: int) -> None:
         """Draw the forms of pieces from nothing whose second bar begins."""
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
         if not bars or self._grammar.given.bars or self._request.constraints.chords:
             return  # with chords what comes again is what they say
-        begun = (state.at["kind"] == Kind.BAR) & (state.at["bar_count"] == 2)
+        is_bar = vocabulary.kind_of[rows.ids] == Kind.BAR
+        begun = is_bar & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
             number = rows.ids[row] - vocabulary.first(Kind.BAR)
             first_bar, final = (int(state.at[row][n]) for n in ("bar_start", "final_position"))
@@ -269,7 +265,7 @@ class Writing:
             meter, rng = vocabulary.meters[number], self._rng(first + row)
             form = self._style.draw_form(meter, first_bar, bars, final, last_bar, rng)
             if form and form.repeats:
-                forms[row] = form
+                rows.forms[row] = form
 
     def _write_anew(self, number: int, form: Form, steps: Bools) -> Iterator[Notes]:
         """Write a piece anew from its first repeat on: in each stands what stood before."""
@@ -297,18 +293,25 @@ class Writing:
 
 
 class _Rows:
-    """Pieces of one grammar that are written side by side.
+    """Pieces of one grammar that are written side by side, from some candidates each.
+
+    Every few bars, and at the end, the candidates of a piece wait for each other. One is chosen,
+    from which all go on.
 
     Args:
         model, grammar: from `Request.to`.
-        state: in which they begin.
+        state: in which the pieces begin.
         sampling: temperature and filters.
         generator: of the random choices.
+        candidates: K, of each piece; its rows follow each other.
+        choose: which of the candidates of a piece is kept.
 
     Attributes:
-        state: where each piece stands.
-        ids: (B,) the latest id of each piece.
-        turns: reads what is given, then writes, a token a turn; gives the new notes of each.
+        state: where each of B rows stands.
+        ids: (B,) the latest id of each row.
+        forms: of rows, those with repeats; whoever draws them puts them there.
+        turns: reads what is given, then writes, a token a turn; gives the new notes, each with the
+            number of its piece, as soon as they are complete, and chosen.
     """
 
     def __init__(
@@ -318,45 +321,78 @@ class _Rows:
         state: ConstrainedState,
         sampling: SamplingOptions,
         generator: np.random.Generator,
+        candidates: int = 1,
+        choose: Callable[[Sequence[Piece]], int] | None = None,
     ) -> None:
         self.state, self._grammar, self._columns = state, grammar, list[Ids]()
-        self.ids = np.full(self.count, grammar.given.prompt[0])
+        self._candidates, self._choose = candidates, choose
+        state.take(np.arange(self.count).repeat(candidates))
+        self.ids, self.forms = np.full(self.count, grammar.given.prompt[0]), dict[int, Form]()
         self.turns = self._write(model, sampling, generator)
 
     @property
     def count(self) -> int:
-        """How many pieces there are."""
+        """How many rows there are."""
         return len(self.state.at)
+
+    def form_of(self, number: int) -> Form | None:
+        """Return the form with repeats of a piece, if it has one."""
+        return self.forms.get(number * self._candidates)
 
     def _write(
         self, model: Model, sampling: SamplingOptions, generator: np.random.Generator
     ) -> Iterator[Notes]:
         grammar, state, given = self._grammar, self.state, self._grammar.given
         kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-        stream = NoteStream(model.vocabulary, self.count)
+        stream, untold, is_over = NoteStream(model.vocabulary, self.count), Notes(), False
+        is_alone = self._candidates == 1
         for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
             self.ids = np.full(self.count, token)
             stream.read(state.at, self.ids)
             yield []
-        for ids in sample(
-            model.steps,
-            [given.prompt] * self.count,
-            grammar,
-            state,
-            generator=generator,
-            sampling=sampling,
-            rebase=model.rebase,
-            group=model.choices,
-            tilt=grammar.tilt,
-        ):
-            self.ids = ids
-            if not grammar.length.endless:
-                self._columns.append(ids)
-            yield [
-                (row, note)
-                for row, note in stream.read(state.at, ids)
-                if (note.onset_steps, note.program, note.note.pitch) not in kept
-            ]
+        while not is_over:
+            is_over = True
+            if critic_of(model) and not is_alone:
+                state.at["rest_after"] = state.at["bar_count"].max() + BARS_AT_ONCE
+            for ids in sample(
+                model.steps,
+                self._ids_so_far(),
+                grammar,
+                state,
+                generator=generator,
+                sampling=sampling,
+                rebase=model.rebase,
+                group=model.choices,
+                tilt=grammar.tilt,
+                copies=self._candidates,
+            ):
+                self.ids, is_over = ids, is_alone
+                if not grammar.length.endless:
+                    self._columns.append(ids)
+                notes = [
+                    (row, note)
+                    for row, note in stream.read(state.at, ids)
+                    if (note.onset_steps, note.program, note.note.pitch) not in kept
+                ]
+                untold += [] if is_alone else notes
+                yield notes if is_alone else []
+            if not is_over:
+                chosen = self._keep_chosen(stream)
+                yield [(row // self._candidates, note) for row, note in untold if row in chosen]
+                untold = []
+
+    def _keep_chosen(self, stream: NoteStream) -> list[int]:
+        """Let the candidates of each piece be as the one that is chosen; return these rows."""
+        assert self._choose
+        pieces, each, chosen = self._as_far_as_written(), self._candidates, list[int]()
+        for first in range(0, len(pieces), each):
+            chosen.append(first + self._choose(pieces[first : first + each]))
+        order = np.repeat(chosen, each)
+        self.state.take(order)
+        stream.take(order)
+        self._columns = [ids[order] for ids in self._columns]
+        self.forms = {row: self.forms[n] for row, n in enumerate(order.tolist()) if n in self.forms}
+        return chosen
 
     def until(self, step: int) -> Iterator[Notes]:
         """Write one piece to the end of the bar of a step, or of the piece, and give no notes."""
@@ -365,14 +401,21 @@ class _Rows:
 
     @property
     def pieces(self) -> list[Piece]:
-        """The pieces as far as they are written."""
-        pieces = []
-        columns = np.array(self._columns, np.int64).reshape(-1, len(self.state.at))  # (T, B)
-        for row in columns.T:
-            ids = self._grammar.whole(np.concatenate([self._grammar.given.prompt, row]))
-            score = decode(ids, self._grammar.vocabulary)
-            chords = self._grammar.chords
-            pieces.append(Piece(ids, score, self._grammar.given, chords=chords))
+        """The pieces as far as they are written: of each the first candidate."""
+        return self._as_far_as_written(self._candidates)
+
+    def _ids_so_far(self) -> list[Ids]:
+        """Return the ids of each row."""
+        columns = np.array(self._columns, np.int64).reshape(-1, self.count)  # (T, B)
+        return [np.concatenate([self._grammar.given.prompt, ids[ids != PAD]]) for ids in columns.T]
+
+    def _as_far_as_written(self, each: int = 1) -> list[Piece]:
+        """Return the piece of each row, or of each so many."""
+        grammar, pieces = self._grammar, []
+        for row in self._ids_so_far()[::each]:
+            ids = grammar.whole(row)
+            score = decode(ids, grammar.vocabulary)
+            pieces.append(Piece(ids, score, grammar.given, chords=grammar.chords))
         return pieces
 
 

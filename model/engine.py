@@ -413,6 +413,14 @@ class Engine:
         cache = cache or self._cache(len(ids))
         return self._read(self._window(ids, side), cache, np.zeros((0, 0), np.float32)), cache
 
+    def repeated(self, cache: Cache, times: int) -> Cache:
+        """Return the cache of so many rows for each, as `Steps.repeated` says."""
+        batch, used = len(cache.length), cache.length.max()
+        new = self._cache(batch * times)
+        for old, own in zip(cache[:2], new[:2], strict=True):
+            own[:, :, :, :used] = old[:, :, :, :used].repeat(times, axis=1)
+        return new._replace(length=cache.length.repeat(times))
+
     def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
         """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
         window, cache = self._window(ids, side), self._cache(len(ids))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Bools, Floats, Ids
+from common.interface import SideInput
 from model.steps import SideArrays, Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
@@ -18,6 +19,8 @@ class Reader:
         steps, prompts, rebase: as in `sample`.
         side: from the latest ids (B, T) to the side input beside them; None: the decoder has none.
         guidance: as a `Grammar` has it; without side input there is none.
+        copies: so many rows, one after the other, begin alike: what they have in common is read
+            once.
 
     Raises:
         ValueError: an empty prompt.
@@ -30,12 +33,14 @@ class Reader:
         side: Callable[[Ids], SideArrays] | None,
         rebase: Rebase | None,
         guidance: float,
+        copies: int = 1,
     ) -> None:
         if min(map(len, prompts), default=0) == 0:
             raise ValueError("a prompt must hold at least one token")
         self._steps, self._side, self._rebase = steps, side, rebase
         self._guidance = guidance if side else 0.0
         self._times = 2 if self._guidance else 1  # that each row is read
+        self._copies = copies  # to be made of what is read first
         self._histories = [[int(i) for i in prompt] for prompt in prompts]
         self._latest: Ids = np.zeros(len(prompts), dtype=np.int64)
         self._cache: Any = None
@@ -63,6 +68,8 @@ class Reader:
         else:
             if self._columns or max(map(len, self._histories)) > context:
                 self._shorten(ended, context)
+            if self._columns:
+                self._copies = 1
             ids = right_aligned([np.array(history) for history in self._histories])
             self._columns, self._unread, self._cache = ids.shape[1], [], None
         self._unread.append((ids, self._side and self._side(ids)))
@@ -73,7 +80,11 @@ class Reader:
             windows, sides = zip(*self._unread, strict=True)
             ids = np.tile(np.concatenate(windows, axis=1), (self._times, 1))
             side = joined(sides) if self._side else None
-            self._logits, self._cache = self._steps.read(ids, side, self._cache)
+            times = self._copies if self._cache is None and len(windows) == 1 else 1
+            side = None if side is None else SideInput(*(array[::times] for array in side))
+            logits, cache = self._steps.read(ids[::times], side, self._cache)
+            self._logits = logits.repeat(times, axis=0)
+            self._cache = self._steps.repeated(cache, times) if times > 1 else cache
             self._unread = []
         if not self._guidance:
             return self._logits

@@ -101,6 +101,7 @@ def sample(
     rebase: Rebase | None = None,
     group: Ids | None = None,
     tilt: Callable[[State, Logits], Logits] | None = None,
+    copies: int = 1,
 ) -> Iterator[Ids]:
     """Continue B prompts, a token a row and step, until every row has ended.
 
@@ -120,6 +121,7 @@ def sample(
             fewer than the context length, about half of it. None = a full context is an error.
         group: (V,) as in `choose`.
         tilt: from logits (B, V) to those that are sampled from; None = the same.
+        copies: so many rows, one after the other, have the same prompt, and the same beside it.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
@@ -130,7 +132,7 @@ def sample(
     """
     sampling = SamplingOptions() if sampling is None else sampling
     side = partial(grammar.side, state) if steps.config.side_blocks else None
-    reader = Reader(steps, prompts, side, rebase, grammar.guidance)
+    reader = Reader(steps, prompts, side, rebase, grammar.guidance, copies)
     allowed = grammar.allowed(state)  # (B, V)
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)

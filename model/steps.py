@@ -52,6 +52,9 @@ class Steps(Scorer, Protocol):
             ValueError: more tokens than the context holds, or a side input that does not fit.
         """
 
+    def repeated(self, cache: Any, times: int) -> Any:
+        """Return what so many rows have read that each, in the place of one, go on from it."""
+
 
 def right_aligned(prompts: Sequence[Ids]) -> Ints:
     """Return int64 (B, T): the prompts with Pad at their left, so that all go on at the end."""

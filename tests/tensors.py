@@ -43,6 +43,10 @@ class PlainReader(PlainSteps):
         logits = self.logits(ids[at], side and side.map(lambda array: array[at]))  # (B, T, V)
         return logits[rows, counts - 1], (ids, side)
 
+    def repeated(self, cache, times):
+        ids, side = cache
+        return ids.repeat(times, axis=0), side and side.map(lambda array: array.repeat(times, 0))
+
 
 def engine_of(decoder: Decoder) -> Engine:
     """A decoder compiled for a CPU, with the weights that it has now."""

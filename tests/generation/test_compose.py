@@ -391,23 +391,48 @@ def test_a_voice_that_mostly_rests_is_joined_where_it_rests(model):
     assert second.tolist() == [True] * 12 + [False] * 12 + [True] * 24
 
 
+def with_critic(model, name, weight):
+    """A model whose critic likes pieces with more of a statistic."""
+    weights = np.array([weight * (each == name) for each in NAMES])
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    critic = Critic(zeros, ones, tuple(weights.tolist()))
+    return replace(model, style=replace(model.style, critic=critic))
+
+
 def test_of_candidates_the_best_is_kept_and_a_critic_judges_where_there_is_one(model):
     request = Request(length=Length(bars=2), samples=2, random_seed=3, candidates=3)
     rows = compose(model, replace(request, samples=6, candidates=1))
     best = [rank(model, rows[n : n + 3])[0].ids.tolist() for n in (0, 3)]
     assert [piece.ids.tolist() for piece in compose(model, request)] == best
-    pace = np.array([name == "pace: notes a second" for name in NAMES])
-    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
-    critic = Critic(zeros, ones, tuple(pace.astype(float).tolist()))
-    judge = replace(model, style=replace(model.style, critic=critic))
-    slow = [rank(judge, rows[n : n + 3])[0] for n in (0, 3)]
-    assert [p.ids.tolist() for p in compose(judge, request)] == [p.ids.tolist() for p in slow]
+    judge = with_critic(model, "pace: notes a second", 1.0)
     likeness = [piece.likeness for piece in rank(judge, rows)]
     assert likeness == sorted(likeness, reverse=True)
     assert candidates(model) == 1 < candidates(judge)
-    old = replace(critic, version=0)
+    old = replace(judge.style.critic, version=0)
     style = replace(model.style, critic=old)  # of other statistics: not asked
     assert candidates(replace(model, style=style)) == 1
+
+
+def onsets(score):
+    """Steps at which notes begin, a bar."""
+    return len(np.unique(score.notes["onset"])) / len(score.bars)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign):
+    form = Form((4, 4), 48, 6, 36, (Repeat(96, 192, 48, True),))
+    formed = replace(model, style=Style(forms=(form,)))
+    judge = with_critic(formed, "pace: onsets a bar", float(sign))
+    request = Request(length=Length(bars=6), samples=6, random_seed=3)
+    plain = [onsets(piece.score) for piece in compose(judge, request)]
+    writing = Writing(judge, replace(request, candidates=6))
+    told = [note for notes in writing for note in notes]
+    chosen = [onsets(piece.score) for piece in writing.pieces]
+    assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain)
+    for number, piece in enumerate(writing.pieces):  # and what is told is what is chosen
+        its = sorted((n.onset_steps, n.program, n.note.pitch) for row, n in told if row == number)
+        assert its == sorted(piece.score.notes[["onset", "program", "pitch"]].tolist())
+        assert len(piece.score.bars) == 6
 
 
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):

@@ -228,6 +228,18 @@ class TellingGrammar(CountGrammar):
 
 
 @pytest.mark.parametrize("reading", [PlainReader, engine_of])
+def test_rows_that_begin_alike_are_those_that_are_read_one_by_one(decoder, reading):
+    prompts = [prompt for prompt in PROMPTS for _ in range(3)]
+    how = {"sampling": SamplingOptions(1.3), "rebase": a_few}
+    one, once = (
+        np.array(list(sampled(reading(decoder), prompts, CountGrammar(20, 40), **how, **copies)))
+        for copies in ({}, {"copies": 3})
+    )
+    np.testing.assert_array_equal(once, one)
+    assert len({*map(tuple, one.T)}) == len(prompts)  # they go on in their own ways
+
+
+@pytest.mark.parametrize("reading", [PlainReader, engine_of])
 def test_guidance_leads_away_from_what_the_untold_rows_do(reading):
     config = DecoderConfig(V, n_layer=2, n_head=2, n_embd=16, context_length=C, side_blocks=(3,))
     decoder, grammar = opinionated(config, seed=3, std=0.3), TellingGrammar(20, 40)
