@@ -126,7 +126,7 @@ class How(TypedDict, total=False):
 
     Attributes:
         sampling: temperature and filters; None: the model's own.
-        best_of: write so many pieces and return the best (`rank`); None: as many as `candidates`.
+        best_of: so many candidates (`Request`) are written; None: as many as `candidates` says.
         random_seed: the same number gives the same music.
     """
 

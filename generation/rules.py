@@ -200,8 +200,8 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
         if kind == Kind.END:
             continue
         is_over = here.bar_count > asked.last_bar or here.bar_start >= here.limit
-        waits = here.bar_count > here.rest_after
-        if (is_over or waits) and kind == Kind.BAR:  # which stands for End
+        is_over |= here.bar_count > here.rest_after  # for now
+        if is_over and kind == Kind.BAR:  # which stands for End, but where it is for now
             forbid(mask, 0, size)
             mask[Kind.PAD] = True
             continue

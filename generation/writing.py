@@ -158,8 +158,8 @@ class Writing:
     """The pieces of a request while a model writes them: to iterate over it writes, token by token.
 
     Each turn gives the new notes that it completes, of several candidates those that are chosen.
-    What is given is read a token a turn, too: a long piece has thousands. Whoever stops
-    asking, stops it.
+    What is given is read a token a turn, too: a long piece has thousands. Whoever stops asking,
+    stops it.
 
     Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
     is first written without them. What follows the first of them is then written anew, and its

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Bools, Floats, Ids
-from common.interface import SideInput
 from model.steps import SideArrays, Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
@@ -80,11 +79,14 @@ class Reader:
             windows, sides = zip(*self._unread, strict=True)
             ids = np.tile(np.concatenate(windows, axis=1), (self._times, 1))
             side = joined(sides) if self._side else None
-            times = self._copies if self._cache is None and len(windows) == 1 else 1
-            side = None if side is None else SideInput(*(array[::times] for array in side))
-            logits, cache = self._steps.read(ids[::times], side, self._cache)
-            self._logits = logits.repeat(times, axis=0)
-            self._cache = self._steps.repeated(cache, times) if times > 1 else cache
+            times = self._copies
+            if times > 1 and self._cache is None and len(windows) == 1:
+                side = side and side.map(lambda array: array[::times])
+                logits, cache = self._steps.read(ids[::times], side)
+                self._logits = logits.repeat(times, axis=0)
+                self._cache = self._steps.repeated(cache, times)
+            else:
+                self._logits, self._cache = self._steps.read(ids, side, self._cache)
             self._unread = []
         if not self._guidance:
             return self._logits

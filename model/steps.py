@@ -53,7 +53,7 @@ class Steps(Scorer, Protocol):
         """
 
     def repeated(self, cache: Any, times: int) -> Any:
-        """Return what so many rows have read that each, in the place of one, go on from it."""
+        """Return the cache of so many rows in the place of each, which all go on from it."""
 
 
 def right_aligned(prompts: Sequence[Ids]) -> Ints:

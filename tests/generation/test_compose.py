@@ -405,6 +405,8 @@ def test_of_candidates_the_best_is_kept_and_a_critic_judges_where_there_is_one(m
     best = [rank(model, rows[n : n + 3])[0].ids.tolist() for n in (0, 3)]
     assert [piece.ids.tolist() for piece in compose(model, request)] == best
     judge = with_critic(model, "pace: notes a second", 1.0)
+    slow = [rank(judge, rows[n : n + 3])[0] for n in (0, 3)]
+    assert [p.ids.tolist() for p in compose(judge, request)] == [p.ids.tolist() for p in slow]
     likeness = [piece.likeness for piece in rank(judge, rows)]
     assert likeness == sorted(likeness, reverse=True)
     assert candidates(model) == 1 < candidates(judge)
