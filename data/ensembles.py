@@ -1,4 +1,4 @@
-"""Who plays together in pieces, and what: the programs of each, and the pitches of each program."""
+"""Who plays together in pieces, and what: the programs of each, and how each of them plays."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from data.keys import pitched_notes
 from data.score import DRUMS, Score
 
 RARE = 0.001  # the share of notes at either end that a range leaves out
+DOUBLE_STOPS = 0.01  # the share of the notes of a program that may begin while another sounds
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,20 @@ def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
         ends = np.quantile(np.concatenate(each), [RARE, 1 - RARE], method="nearest")
         ranges[program] = (int(ends[0]), int(ends[1]))
     return ranges
+
+
+def monophonic_programs(scores: Sequence[Score]) -> tuple[int, ...]:
+    """Return the programs but drums that play a note at a time, as a rule: singers, winds."""
+    doubles, notes_of = Counter[int](), Counter[int]()
+    for notes in map(pitched_notes, scores):
+        for program in np.unique(notes["program"]).tolist():
+            own = notes[notes["program"] == program]
+            onset = own["onset"].astype(np.int64)
+            sounds_until = np.maximum.accumulate(onset + own["duration"])
+            doubles[program] += int((onset[1:] < sounds_until[:-1]).sum())
+            notes_of[program] += len(own)
+    return tuple(
+        program
+        for program in sorted(notes_of)
+        if doubles[program] <= DOUBLE_STOPS * notes_of[program]
+    )

@@ -16,7 +16,13 @@ from common.arrays import Bools, Ints
 from common.interface import OCTAVE
 from common.options import Count, Measure, Range, Share
 from data.critic import Critic
-from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
+from data.ensembles import (
+    Ensemble,
+    ensembles_of,
+    monophonic_programs,
+    pitch_ranges,
+    pitches_played,
+)
 from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
 from data.forms import Form, form_of
@@ -54,6 +60,7 @@ class Style:
         loops: of each piece; none where bars seldom come again.
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch of each program but drums, as a rule.
+        monophonic: the programs that play a note at a time, as a rule.
         polyphony: how many pitches sound at once, on average; None where there are drums alone.
         rests: the share of the time in which instruments rest, on average.
         parallels_per_100_bars: parallel fifths, unisons and octaves; None where most pieces are
@@ -78,6 +85,7 @@ class Style:
     loops: tuple[Loops, ...] = ()
     pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
     ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
+    monophonic: tuple[Count, ...] = ()
     polyphony: Measure | None = None
     rests: Share | None = None
     parallels_per_100_bars: Measure | None = None
@@ -119,6 +127,7 @@ class Style:
             loops=known_loops(pieces),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
+            monophonic=monophonic_programs(pieces),
             polyphony=float(at_once.mean()) if len(at_once) else None,
             rests=float(np.mean([rests(score) for score in with_notes])),
             parallels_per_100_bars=parallels(pieces),

@@ -301,12 +301,13 @@ def _at_place(placed: Placed, given: GivenTokens, rules: Rules) -> tuple[tuple[i
     may_begin = (programs != DRUMS) & given.notes.may_begin(begin)
     is_free = rules.is_playable & np.repeat(may_begin, count)
     is_free[given.notes.note[sounds]] = False
-    if asked.is_strict:
-        is_free &= ~np.repeat(np.isin(programs, notes["program"][sounds]), count)
+    is_monophonic = rules.parts.is_monophonic
+    is_busy = is_monophonic & np.isin(programs, notes["program"][sounds])
+    is_free &= ~np.repeat(is_busy, count)
     pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
     played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
     free = np.flatnonzero(is_free.reshape(len(programs), count).any(axis=1))
-    is_single = asked.is_strict and len(free) < 2 and not (sounds & is_pitched).any()
+    is_single = len(free) < 2 and is_monophonic[free].all() and not (sounds & is_pitched).any()
     is_alone = asked.most_sounding < 2 or is_single
     wanted = 0 if is_alone else ROOT | THIRD
     if len(free) and not is_alone:  # who goes lowest plays the bass

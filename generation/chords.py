@@ -137,7 +137,7 @@ def find_reach(
         is_busy |= held >= 0 and held // pitch_count == program
         if is_busy and program == low:
             low = -1
-        is_shut = not is_open[program] or (rules.asked.is_strict and is_busy)
+        is_shut = not is_open[program] or (parts.is_monophonic[program] and is_busy)
         for pitch in range(0 if is_shut else pitch_count):
             note = program * pitch_count + pitch
             is_free = chords.is_free[place, note] and one.free_at[note] <= step
@@ -196,15 +196,16 @@ def above_bass(
     program = note // pitch_count if note >= 0 else -1
     for other in range(program, reach.shape[1]):
         is_same = other in (program, under)
-        if other < 0 or (rules.asked.is_strict and is_same):
+        if other < 0 or (rules.parts.is_monophonic[other] and is_same):
             continue
         least = max(floor, note % pitch_count) if other == program else floor
         is_root, is_third = reach[AS_ROOT, other] > least, reach[AS_THIRD, other] > least
         has_root, has_third = has_root + is_root, has_third + is_third
-        has_any += is_root or is_third
+        both = 1 if rules.parts.is_monophonic[other] else 2  # that it can bring
+        has_any += both * (is_root or is_third)
     brings = THIRD * (has_third > 0 and room > 0) | ROOT * (has_root > 0 and room > 0)
     brings &= lacks
-    if brings == ROOT | THIRD and (room < 2 or (rules.asked.is_strict and has_any < 2)):
+    if brings == ROOT | THIRD and (room < 2 or has_any < 2):
         brings = THIRD
     return brings
 

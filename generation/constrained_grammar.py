@@ -113,7 +113,7 @@ class ConstrainedGrammar:
             limits=limits,
             is_playable=is_playable,
             given=self.given.tables,
-            parts=parts_of(self.given, is_playable, constraints.ranges or {}),
+            parts=parts_of(self.given, is_playable, constraints),
             chords=NO_CHORDS,
         )
         if self.given.bars:

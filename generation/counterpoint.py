@@ -7,8 +7,6 @@ given notes of its own, it comes near them. Pieces end on triads in root positio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from common.arrays import Bools, Ints
@@ -19,6 +17,7 @@ from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
+from generation.constraints import STRICT, Constraints
 from generation.given import GivenTokens
 from generation.length import Row
 from generation.masks import any_of, forbid
@@ -29,16 +28,13 @@ FIFTH = 7
 ANY_TRIAD = (1 << 2 * OCTAVE) - 1  # bits of triads, two a root, major and minor
 
 
-def parts_of(
-    given: GivenTokens, is_playable: Bools, ranges: Mapping[int, tuple[int, int]]
-) -> Parts:
+def parts_of(given: GivenTokens, is_playable: Bools, constraints: Constraints) -> Parts:
     """Return what rules must know of the programs of a vocabulary.
 
     Args:
         given: what is given.
         is_playable: (N,) the notes that the model may play.
-        ranges: the lowest and highest pitch of each program, which its given notes widen; a program
-            that is not in it has none.
+        constraints: counterpoint, monophonic programs, and ranges, which given notes widen.
     """
     vocabulary, notes = given.vocabulary, given.notes
     programs = np.array(vocabulary.programs)
@@ -52,15 +48,18 @@ def parts_of(
     after = np.minimum.accumulate(np.where(begins != NO_PITCH, steps, NEVER)[::-1])[::-1]
     pitch = np.arange(vocabulary.pitch_count)
     is_within = np.ones((len(programs), len(pitch)), dtype=bool)
-    for program, (low, high) in ranges.items():
+    for program, (low, high) in (constraints.ranges or {}).items():
         which = np.flatnonzero(programs == program)
         own = given_pitch[np.isin(number, which)]
         lowest, highest = np.array([low, high]) - vocabulary.lowest_pitch
         is_within[which] = (pitch >= min([lowest, *own])) & (pitch <= max([highest, *own]))
+    is_pitched = programs != DRUMS
+    is_strict, monophonic = constraints.counterpoint == STRICT, constraints.monophonic or ()
     return Parts(
         lowest_pitch=vocabulary.lowest_pitch,
         plays=np.asarray(is_playable.reshape(is_within.shape).any(axis=1)),
-        is_pitched=programs != DRUMS,
+        is_pitched=is_pitched,
+        is_monophonic=is_pitched & (is_strict | np.isin(programs, monophonic)),
         is_within=is_within.ravel(),
         may_play=is_within.ravel() & is_playable,
         given=begins,
@@ -86,18 +85,16 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 @compiled_inside
 def play_one_note(
-    first: Ints, plays: Mask, is_pitched: Mask, latest: Ints, here: Row, mask: Mask
+    first: Ints, is_monophonic: Mask, free_at: Ints, latest: Ints, here: Row, mask: Mask
 ) -> None:
-    """Mask notes of instruments of which another sounds, and positions where none is free.
-
-    Drums are no part.
-    """
-    pitch_count, soonest = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), NEVER
-    for program in range(len(plays)):
-        end = latest[END, program] if is_pitched[program] else -1
-        if plays[program]:
-            soonest = min(soonest, end)  # when one is free
-        if is_pitched[program] and (end > here.now or latest[ONSET, program] == here.now):
+    """Mask notes of instruments of which another sounds, and positions where none is free."""
+    pitch_count, soonest = len(free_at) // len(is_monophonic), NEVER
+    for program in range(len(is_monophonic)):
+        end = latest[END, program] if is_monophonic[program] else -1
+        for note in range(program * pitch_count, (program + 1) * pitch_count):
+            if free_at[note] < NEVER:
+                soonest = min(soonest, end)  # when one is free
+        if is_monophonic[program] and (end > here.now or latest[ONSET, program] == here.now):
             begin = first[Kind.NOTE] + program * pitch_count
             forbid(mask, begin, begin + pitch_count)
     stop = first[Kind.POSITION] + soonest - here.bar_start

@@ -72,6 +72,7 @@ class Parts(NamedTuple):
     lowest_pitch: int  # from which pitches count
     plays: Bools  # (P,) whether the model may play notes of it
     is_pitched: Bools  # (P,)
+    is_monophonic: Bools  # (P,) whether it plays a note at a time; drums never do
     is_within: Bools  # (N,) whether each note lies in the range of its program
     may_play: Bools  # (N,) and the model may play it
     given: Ints  # (S, P) the lowest given note that begins at a step, or NO_PITCH; at last none

@@ -1,6 +1,14 @@
-"""Who plays together in pieces, and which pitches."""
+"""Who plays together in pieces, which pitches, and who plays a note at a time."""
 
-from data.ensembles import Ensemble, ensembles_of, pitch_ranges, pitches_played
+import pytest
+
+from data.ensembles import (
+    Ensemble,
+    ensembles_of,
+    monophonic_programs,
+    pitch_ranges,
+    pitches_played,
+)
 from data.score import DRUMS
 from tests.music import EMPTY, piece
 
@@ -34,3 +42,19 @@ def test_a_range_leaves_out_what_hardly_ever_happens():
     assert pitch_ranges(PIECES) == {0: (48, 52), 40: (60, 64)}
     rare = notes(*[(0, 72)] * 2000, (0, 90))
     assert pitch_ranges([rare]) == {0: (72, 72)}
+
+
+def test_who_plays_chords_or_drums_does_not_play_a_note_at_a_time():
+    in_turn, together, overlapping = [(0, 12), (12, 12)], [(0, 12), (0, 12)], [(0, 24), (12, 12)]
+    rows = [
+        (onset, duration, 60 + n, 80, program)
+        for program, notes in {0: together, 40: in_turn, 41: overlapping, DRUMS: in_turn}.items()
+        for n, (onset, duration) in enumerate(notes)
+    ]
+    assert monophonic_programs([piece(rows), EMPTY]) == (40,)
+
+
+@pytest.mark.parametrize(("stops", "expected"), [(1, (0,)), (2, ())])
+def test_one_note_in_a_hundred_may_begin_while_another_sounds(stops, expected):
+    rows = [(12 * n, 12 + (n < stops), 60 + n % 2, 80, 0) for n in range(100)]
+    assert monophonic_programs([piece(rows)]) == expected

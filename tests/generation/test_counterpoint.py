@@ -110,9 +110,11 @@ def test_it_yields_where_no_other_note_is_left():
         constrained.advance(state, [token])
 
 
-def at_random(constrained, rng):
+def at_random(constrained, rng, ensembles=()):
     """A piece of which every token is drawn: first its kind, then which."""
-    state, ids = constrained.start(1), constrained.given.prompt.tolist()
+    state, ids = constrained.begin(1, ensembles=ensembles), constrained.given.prompt.tolist()
+    for token in ids[1:]:
+        constrained.advance(state, np.array([token]))
     while not (mask := constrained.allowed(state)[0])[0]:
         allowed = np.flatnonzero(mask)
         kind = rng.choice(np.unique(QUARTET.kind_of[allowed]))
@@ -121,9 +123,9 @@ def at_random(constrained, rng):
     return decode(constrained.whole(np.array(ids)), QUARTET)
 
 
-def overlaps(score):
+def overlaps(score, programs=QUARTET.programs):
     """How many notes begin while another of their program sounds."""
-    notes = [score.notes[score.notes["program"] == program] for program in QUARTET.programs]
+    notes = [score.notes[score.notes["program"] == program] for program in programs]
     ends = [np.maximum.accumulate(its["onset"] + its["duration"]) for its in notes]
     return sum(
         int((its["onset"][1:] < end[:-1]).sum()) for its, end in zip(notes, ends, strict=True)
@@ -141,6 +143,15 @@ def test_no_instrument_plays_two_notes_at_once(rests):
         found[how] = sum(map(overlaps, pieces))
     assert found[STRICT] == 0
     assert found[FREE] > 3
+
+
+@pytest.mark.parametrize("ensembles", [(), [(40, 42)]])
+def test_who_is_monophonic_plays_a_note_at_a_time_and_others_need_not(ensembles):
+    singers = Constraints(counterpoint=FREE, monophonic=(40, 42))
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=3), singers)
+    pieces = [at_random(constrained, np.random.default_rng(n), ensembles) for n in range(8)]
+    assert sum(overlaps(piece, (40, 42)) for piece in pieces) == 0
+    assert (sum(overlaps(piece, (41, 43)) for piece in pieces) > 3) == (ensembles == ())
 
 
 def given_quarters(kind, rng):
