@@ -36,13 +36,12 @@ from benchmarks.cadences import (
     closes_on_tonic,
     ends_on_tonic,
     estimate_key,
-    final_chord,
-    root_of_triad,
 )
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
 from common.arrays import Bools, Ids, Ints, Records
 from data.corpus.corpus import SPLITS, Corpus
+from data.harmony import final_chord, root_of_triad
 from data.instrument_names import instrument_name
 from data.keys import Key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score

@@ -27,9 +27,6 @@ from benchmarks.tables import parser_of
 from common.cli import fail
 from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
-from data.ensembles import monophonic_programs
-from data.loops import known_loops
-from data.rhythms import rhythms_of
 from data.style import Style
 from evaluation.fit_critic import TOKENS, fit_critic
 from evaluation.fit_sampling import fit_sampling
@@ -64,11 +61,13 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
 def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with what it finds anew about itself."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
+    its = Style.of(pieces)
     style = replace(
         model.style,
-        rhythms=rhythms_of(pieces),
-        loops=known_loops(pieces),
-        monophonic=monophonic_programs(pieces),
+        rhythms=its.rhythms,
+        loops=its.loops,
+        monophonic=its.monophonic,
+        closing=its.closing,
     )
     if options.sampling:
         sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)

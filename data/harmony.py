@@ -11,7 +11,7 @@ from common.arrays import Ints, Reals, Records, offsets, segment_ids
 from common.interface import OCTAVE
 from data.chords import CHORDS, KINDS, Chord, Span
 from data.keys import Key, harmonic_scale, pitched_notes, spell_pitch
-from data.score import Grid, Score
+from data.score import NOTE, Grid, Score
 
 LONGEST = 16  # half beats that a chord is looked for in, at most
 _AT_ONCE = 1024  # half beats that are judged together
@@ -225,3 +225,33 @@ def numeral(chord: Chord, key: Key) -> str:
         its = _DEGREES[key.mode][(target - key.tonic) % OCTAVE]
         text += f"/{its if third else its.lower()}"
     return text
+
+
+def final_chord(score: Score) -> Records:
+    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
+    notes = pitched_notes(score)
+    if not len(notes):
+        return np.empty(0, NOTE)
+    last = notes["onset"].max()
+    return np.asarray(notes[notes["onset"] + notes["duration"] > last])
+
+
+def root_of_triad(chord: Records) -> int | None:
+    """Return the pitch class of the bass of a major or minor triad in root position, else None.
+
+    Pitch classes may be doubled and the fifth may be missing, the third may not.
+
+    Args:
+        chord: (N,) of NOTE.
+    """
+    if not len(chord):
+        return None
+    bass = int(chord["pitch"].min())
+    above = set(((chord["pitch"] - bass) % 12).tolist())
+    is_triad = any({0, third} <= above <= {0, third, 7} for third in (3, 4))
+    return bass % 12 if is_triad else None
+
+
+def ends_on_triad(score: Score) -> bool:
+    """Return whether a piece ends on a major or minor triad in root position."""
+    return root_of_triad(final_chord(score)) is not None

@@ -26,6 +26,7 @@ from data.ensembles import (
 from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
 from data.forms import Form, form_of
+from data.harmony import ends_on_triad
 from data.keys import PROFILES, Key
 from data.loops import Loops, known_loops, lags
 from data.rhythms import Rhythm, rhythms_of
@@ -43,6 +44,7 @@ ONE_NOTE = 1.02  # polyphony; folk tunes have 1
 FEW_RESTS = 0.03  # Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
 MOSTLY_REGULAR = 0.95  # a share of pieces; Bach's chorales have 0.98
+MOSTLY_CLOSING = 0.7  # likewise; Bach's chorales have 0.99, songs for voice and piano 0.79
 EXCEPTIONS = 0.02  # a share of pieces: so few tell nothing of the others
 MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
 FEW_FORMS = 8  # with fewer such pieces the openings of longer ones have forms to take, too
@@ -66,6 +68,7 @@ class Style:
         parallels_per_100_bars: parallel fifths, unisons and octaves; None where most pieces are
             not in four parts.
         regular_bars: the share of the pieces whose bars are regular (`has_regular_bars`).
+        closing: the share of the pieces that end on a triad in root position.
         keys: of each mode, how many pieces follow its key on each of the 12 tonics.
         forms: of pieces; in music of one voice with long repeats alone.
         extremes: what no piece goes beyond.
@@ -90,6 +93,7 @@ class Style:
     rests: Share | None = None
     parallels_per_100_bars: Measure | None = None
     regular_bars: Share | None = None
+    closing: Share | None = None
     keys: dict[str, tuple[Count, ...]] = field(default_factory=dict)
     forms: tuple[Form, ...] = ()
     extremes: Extremes | None = None
@@ -132,6 +136,7 @@ class Style:
             rests=float(np.mean([rests(score) for score in with_notes])),
             parallels_per_100_bars=parallels(pieces),
             regular_bars=float(np.mean([has_regular_bars(score) for score in pieces])),
+            closing=float(np.mean([ends_on_triad(score) for score in with_notes])),
             keys=count_keys(pieces),
             forms=tuple(form_of(score, repeat_bars) for score in with_notes),
             extremes=Extremes.of(with_notes),
@@ -158,6 +163,11 @@ class Style:
     def has_regular_bars(self) -> bool:
         """Whether nearly all pieces have regular bars."""
         return self.regular_bars is not None and self.regular_bars >= MOSTLY_REGULAR
+
+    @property
+    def mostly_closes(self) -> bool:
+        """Whether most pieces end on a triad in root position."""
+        return self.closing is not None and self.closing >= MOSTLY_CLOSING
 
     def is_exceeded_by(self, score: Score) -> bool:
         """Return whether a piece goes beyond all training pieces."""

@@ -181,7 +181,9 @@ class ConstrainedGrammar:
         """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
-        closes = not self._plan or self._plan.leaves_end
+        is_strict = constraints.counterpoint == STRICT
+        leaves_end = not self._plan or self._plan.leaves_end
+        closes = leaves_end and (is_strict or bool(constraints.closes))
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,
@@ -192,9 +194,9 @@ class ConstrainedGrammar:
             longest_bar=int(whole_bars.max() if meter is None else whole_bars[meter]),
             tempo=-1 if tempo is None else tempo,
             most_sounding=most if most < len(is_playable) else NEVER,
-            is_strict=constraints.counterpoint == STRICT,
+            is_strict=is_strict,
             closes=closes,
-            has_cadence=closes and int(self._plays.sum()) > 1,
+            has_cadence=closes and is_strict and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests == NO_RESTS,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,

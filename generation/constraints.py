@@ -53,6 +53,8 @@ class Constraints:
         regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
             the rest of a given bar; None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
+        closes: the final chord is a triad in root position, as always in strict counterpoint; None:
+            as its music is.
         monophonic: programs that play a note at a time; all do in strict counterpoint.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.
@@ -83,6 +85,7 @@ class Constraints:
     counterpoint: str | None = None
     rests: str | None = None
     regular_bars: bool | None = None
+    closes: bool | None = None
     monophonic: tuple[int, ...] | None = None
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
     pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
@@ -152,6 +155,7 @@ class Constraints:
             counterpoint=self.counterpoint or (STRICT if style.is_strict else FREE),
             rests=self.rests or (NO_RESTS if style.hardly_rests else FREE),
             regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
+            closes=style.mostly_closes if self.closes is None else self.closes,
             monophonic=style.monophonic if self.monophonic is None else self.monophonic,
             ranges=self.ranges or style.ranges,
             pitches=self.pitches or style.pitches,

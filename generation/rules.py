@@ -71,9 +71,10 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if asked.has_no_rests and not is_in_note:
         never_rest(first, parts.plays, is_open, latest, here, mask)
         keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
-    if asked.is_strict:
+    if asked.is_strict or asked.closes:
         for program in range(len(parts.plays)):
             latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
+    if asked.is_strict:
         if takes_note:
             move_apart(first, parts.is_pitched, latest, now, mask)
             keep_or_yield(mask, before, due, notes)
@@ -83,16 +84,17 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         if has_chords and (takes_note or is_in_note):
             prepare_bass(rules, here, mask)
             keep_or_yield(mask, before, due, notes if takes_note else mask)
-        final = here.final_onset - here.bar_start
-        if final >= 0 and here.is_last:
-            end_bar(first, here, final, mask)
+    if (asked.is_strict or asked.closes) and here.final_onset >= 0:
+        if here.final_onset >= here.bar_start and here.is_last:
+            end_bar(first, here, here.final_onset - here.bar_start, mask)
             keep_or_yield(mask, before, due, mask)
-        if is_in_note and asked.has_cadence and here.key >= 0:
+        if is_in_note and asked.closes and here.key >= 0:
             end_before_cadence(rules, here, mask)
             keep_or_yield(mask, before, due, mask)
-        if takes_note and asked.closes and 0 <= here.final_onset <= now + asked.beat:
+        if takes_note and asked.closes and here.final_onset <= now + asked.beat:
             close(rules, one, scratch, notes)
             keep_or_yield(mask, before, due, mask)
+    if asked.is_strict:
         if asked.given_bars and (takes_note or is_in_note):
             meet_given(first, parts, asked.beat, latest, here, mask)
             keep_or_yield(mask, before, due, mask)
@@ -374,13 +376,15 @@ def close(rules: Rules, one: One, scratch: Bools, notes: Mask) -> None:
 
 @compiled_inside
 def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
-    """Mask durations with which a note would sound on into a chord of the cadence that lacks it."""
+    """Mask durations with which a note would sound on into a chord at the end that lacks it."""
     asked, parts, words = rules.asked, rules.parts, rules.words
     program, pitch = divmod(here.note, asked.pitch_count)
     can_be = triads_with(1 << (pitch + parts.lowest_pitch) % OCTAVE, NONE)
     dominant, tonic = closing_triads(here.key)
     for begin, triads in ((here.final_onset - asked.beat, dominant), (here.final_onset, tonic)):
-        if here.now < begin and parts.is_pitched[program] and can_be & triads == 0:
+        is_asked = triads == tonic or asked.has_cadence
+        is_alien = is_asked and parts.is_pitched[program] and can_be & triads == 0
+        if here.now < begin and is_alien:
             room = begin - here.now
             end_in_time(words.firsts, here.extends, words.longest_duration, room, mask)
 

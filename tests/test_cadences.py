@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.cadences import ends_on_tonic, estimate_key, final_chord, root_of_triad
+from benchmarks.cadences import ends_on_tonic, estimate_key
+from data.harmony import final_chord, root_of_triad
 from data.keys import Key
 from data.score import DRUMS, NOTE
 from tests.music import EMPTY, chord, line, piece

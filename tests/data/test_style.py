@@ -38,8 +38,11 @@ def test_what_decides_how_new_music_is_where_nobody_says():
     assert not of_chorale.is_strict  # it is full of parallels
     assert of_chorale.hardly_rests
     assert of_chorale.has_regular_bars
+    assert not of_tune.mostly_closes
     chords = piece([(0, 48, pitch, 80, 0) for pitch in (60, 64, 67)])
     assert not Style.of([chords]).is_of_one_voice
+    assert Style.of([chords]).mostly_closes
+    assert Style.of([chords, chords, tune, tune]).closing == 0.5
     unknown = Style.of([EMPTY])
     assert unknown == Style.of([]) == Style()
     assert not any((unknown.is_strict, unknown.hardly_rests, unknown.has_regular_bars))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.cadences import final_chord, root_of_triad
 from data.canonical import canonical
+from data.harmony import final_chord, root_of_triad
 from data.keys import Key
 from data.score import BAR, NOTE
 from data.tokens.tokenizer import decode
@@ -19,9 +19,12 @@ from tests.music import GRID
 PIECES = 12
 
 
-def written(how, final=24, keys=(), seed=None, bars=2, programs=None):
+CLOSING = {"strict": (STRICT, None), "as its music closes": (FREE, True)}
+
+
+def written(how, final=24, keys=(), seed=None, bars=2, programs=None, closes=None):
     """Pieces of quarter notes that are drawn at random, one of each program on each beat."""
-    constraints = Constraints(counterpoint=how, rests=NO_RESTS, programs=programs)
+    constraints = Constraints(counterpoint=how, rests=NO_RESTS, programs=programs, closes=closes)
     constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), constraints, seed)
     return [
         piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1])
@@ -63,9 +66,10 @@ def roots(pieces):
     return [root_of_triad(final_chord(piece)) for piece in pieces]
 
 
+@pytest.mark.parametrize(("how", "closes"), CLOSING.values(), ids=CLOSING)
 @pytest.mark.parametrize("final", [0, 24])
-def test_random_notes_end_on_a_triad_in_root_position_that_fills_the_bar(final):
-    pieces = written(STRICT, final)
+def test_random_notes_end_on_a_triad_in_root_position_that_fills_the_bar(final, how, closes):
+    pieces = written(how, final, closes=closes)
     assert roots(pieces).count(None) <= 1
     assert roots(written(FREE, final)).count(None) > PIECES / 2
     for piece in pieces:
@@ -76,9 +80,10 @@ def test_random_notes_end_on_a_triad_in_root_position_that_fills_the_bar(final):
         assert (begun["onset"] + begun["duration"] >= piece.bar_starts[-1]).all()
 
 
-def test_where_the_key_is_known_the_triad_is_that_of_its_tonic():
+@pytest.mark.parametrize(("how", "closes"), CLOSING.values(), ids=CLOSING)
+def test_where_the_key_is_known_the_triad_is_that_of_its_tonic(how, closes):
     keys = [Key(number % 12, "minor") for number in range(PIECES)]
-    found = roots(written(STRICT, keys=keys))
+    found = roots(written(how, keys=keys, closes=closes))
     assert sum(root == key.tonic for root, key in zip(found, keys, strict=True)) >= PIECES - 2
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.cadences import final_chord
 from data.canonical import canonical
+from data.harmony import final_chord
 from data.midi.io import write_midi
 from data.score import BAR, NOTE
 from generation.chord_plan import ChordPlan, place_chords

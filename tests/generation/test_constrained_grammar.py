@@ -138,6 +138,7 @@ def a_case(seed, vocabularies=VOCABULARIES):
         ),
         max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
         counterpoint=some(rng, STRICT),
+        closes=some(rng, True),
         monophonic=some(rng, tuple(p for p in vocabulary.programs if rng.random() < 0.5)),
         rests=some(rng, NO_RESTS),
         tempo_bpm=some(rng, int(rng.choice(vocabulary.tempos))) if grid.has_meter else None,
