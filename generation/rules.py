@@ -85,15 +85,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
             prepare_bass(rules, here, mask)
             keep_or_yield(mask, before, due, notes if takes_note else mask)
     if (asked.is_strict or asked.closes) and here.final_onset >= 0:
-        if here.final_onset >= here.bar_start and here.is_last:
-            end_bar(first, here, here.final_onset - here.bar_start, mask)
-            keep_or_yield(mask, before, due, mask)
-        if is_in_note and asked.closes and here.key >= 0:
-            end_before_cadence(rules, here, mask)
-            keep_or_yield(mask, before, due, mask)
-        if takes_note and asked.closes and here.final_onset <= now + asked.beat:
-            close(rules, one, scratch, notes)
-            keep_or_yield(mask, before, due, mask)
+        keep_ending(rules, one, scratch, due, mask)
     if asked.is_strict:
         if asked.given_bars and (takes_note or is_in_note):
             meet_given(first, parts, asked.beat, latest, here, mask)
@@ -101,6 +93,28 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         if takes_note:
             keep_range(parts.is_within, notes)
             keep_or_yield(mask, before, due, mask)
+
+
+@compiled_inside
+def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
+    """Mask what would not end as its music does: on a chord that fills the last bar.
+
+    Args:
+        rules, one, scratch, mask: as in `keep_style`.
+        due: the given id that comes next; -1: there is none.
+    """
+    asked, here, before, first = rules.asked, one.here, scratch[2], rules.words.firsts
+    is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
+    takes_note = not is_in_note and here.kind >= Kind.POSITION
+    if here.final_onset >= here.bar_start and here.is_last:
+        end_bar(first, here, here.final_onset - here.bar_start, mask)
+        keep_or_yield(mask, before, due, mask)
+    if is_in_note and asked.closes and here.key >= 0:
+        end_before_cadence(rules, here, mask)
+        keep_or_yield(mask, before, due, mask)
+    if takes_note and asked.closes and here.final_onset <= here.now + asked.beat:
+        close(rules, one, scratch, mask[first[Kind.NOTE] : first[Kind.EXTEND]])
+        keep_or_yield(mask, before, due, mask)
 
 
 @compiled_inside
