@@ -32,11 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.cadences import (
-    closes_on_tonic,
-    ends_on_tonic,
-    estimate_key,
-)
+from benchmarks.cadences import closes_on_tonic, ends_on_tonic, estimate_key
 from benchmarks.models import add_corpus, model_and_corpus, told_nats
 from benchmarks.tables import head, parser_of, row
 from common.arrays import Bools, Ids, Ints, Records
