@@ -275,7 +275,7 @@ def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that mean nothing without another, or contradict it; and large numbers."""
     if options.num_samples > MOST_PIECES or (options.best_of or 1) > MOST_CANDIDATES:
         fail(f"--num-samples is at most {MOST_PIECES}, --best-of at most {MOST_CANDIDATES}")
-    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    given = {n for n, value in vars(options).items() if value is not None and value is not False}
     beginning, whole = {"seed_midi", "seed_notes"}, {"harmonize", "rewrite"}
     for name in sorted(given & whole):
         for other in sorted(given & {"alone", "seed_midi", "bars", "seconds", "notes"}):

@@ -23,7 +23,8 @@ def run_apart(folder, words, prepare):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     process = context.Process(target=_live, args=(folder, words, prepare))
-    with patch.dict(os.environ, PYTHONPATH=str(ROOT)):  # else it imports nothing, silently
+    # without the path it imports nothing, silently; a GPU would take memory and files of its own
+    with patch.dict(os.environ, PYTHONPATH=str(ROOT), CUDA_VISIBLE_DEVICES=""):
         process.start()
     process.join(300)  # one that waits for a worker would wait for ever
     return process.exitcode, Path(folder, "errors").read_text().strip().splitlines()

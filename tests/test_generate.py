@@ -265,6 +265,7 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--harmonize", "a.mid", "--seed-notes", "C4"], ["--harmonize", "one melody"]),
         (["--harmonize", "a.mid", "--seed-midi", "a.mid"], ["--seed-midi"]),
         (["--harmonize", "--seed-notes", "C4", "--bars", "3"], ["--bars", "--harmonize"]),
+        (["--harmonize", "--seed-notes", "C4", "--seconds", "0"], ["--seconds", "--harmonize"]),
         (["--harmonize", "--seed-notes", "C4", "--voice", "5"], ["4 voices", "5"]),
         (["--harmonize", "--seed-notes", "C4:4", "--max-polyphony", "1"], ["polyphony"]),
         (["--key", "H minor"], ["H minor"]),

@@ -148,7 +148,7 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
 
 def fast_precision(accelerator: str) -> Precision:
     """Return bf16 where the processor, or the GPU that is to be used, is fast in it; else fp32."""
-    if torch.cuda.is_available() and accelerator != "cpu":
+    if accelerator != "cpu" and torch.cuda.is_available():
         is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         has = torch.cpu.get_capabilities()

@@ -86,7 +86,7 @@ def kept_settings(path: Path) -> dict[str, Any] | None:
 def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
     """Time steps of a decoder like the one to be trained; the run's random numbers stay."""
     data.prepare_data()
-    has_gpu = torch.cuda.is_available() and options.trainer.accelerator != "cpu"
+    has_gpu = options.trainer.accelerator != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if has_gpu else "cpu")
     precision = str(options.trainer.precision)
     dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float16

@@ -32,13 +32,15 @@ _INSTRUMENTS = {
     **dict.fromkeys(("flute", "flauto", "flöte", "flûte"), 73),
     **dict.fromkeys(("recorder", "blockflöte"), 74),
 }
-_SINGERS = re.compile(
-    r"\b(voice|vocal|voix|voce|vox|canto|cantus|chant|gesang|singstimme|choir|chor|coro|sopran|"
-    r"discant|mezzo|alto|alt|altus|contralto|tenor|bariton|bass|basso|bassus|[satb])(e|o|us|i|s)?\b"
-)
+_CHOIR = {  # voices by name, and the programs of the embedded chorales, from the top
+    "canto|cantus|discant|sopran|superius|s": 40,
+    "alto|alt|altus|contralto|a": 41,
+    "tenor|t": 42,
+    "bass|basso|bassus|b": 43,
+}
+_ANY_VOICE = "voice|vocal|voix|voce|vox|chant|gesang|singstimme|choir|chor|coro|mezzo|bariton"
 _SUNG = (52, 53, 54)  # programs of voices
 VOICE = 52
-CHOIR = (40, 41, 42, 43)  # as the chorales of the embedded corpus have them, from the top
 
 
 def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
@@ -46,7 +48,8 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
 
     What is said counts; else the instrument that the name has in it; else a singer's name is one.
     Two voices or more that say nothing, or the same, are a choir: they take the programs of our
-    chorales from the top, so that they stay apart. A single part that tells nothing is a piano.
+    chorales, by their names where these keep as many apart as by their places from the top. A
+    single part that tells nothing is a piano.
     """
     programs = [_of_name(name) if program is None else program for name, program in parts]
     voices = [
@@ -56,8 +59,12 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
     ]
     count = Counter(programs[number] for number in voices)
     if count and max(count.values()) > 1:
-        for place, number in enumerate(voices):
-            programs[number] = CHOIR[min(place, len(CHOIR) - 1)]
+        choir = [*_CHOIR.values()]
+        by_place = [choir[min(place, len(choir) - 1)] for place in range(len(voices))]
+        by_name = [*map(_of_voice, (parts[number][0] for number in voices), by_place)]
+        apart = max(by_name, by_place, key=lambda found: len({*found}))
+        for number, program in zip(voices, apart, strict=True):
+            programs[number] = program
     return [
         program if program is not None else VOICE if _is_singer(name) else 0
         for program, (name, _) in zip(programs, parts, strict=True)
@@ -70,5 +77,16 @@ def _of_name(name: str) -> int | None:
     return _INSTRUMENTS[max(found, key=len)] if found else None
 
 
+def _of_voice(name: str, otherwise: int) -> int:
+    """Return the program of the voice of a choir that a name has in it."""
+    found = (program for words, program in _CHOIR.items() if _has_word(name, words))
+    return next(found, otherwise)
+
+
 def _is_singer(name: str) -> bool:
-    return _of_name(name) is None and bool(_SINGERS.search(name.casefold()))
+    return _of_name(name) is None and _has_word(name, "|".join([_ANY_VOICE, *_CHOIR]))
+
+
+def _has_word(name: str, words: str) -> bool:
+    """Return whether a name has one of some words, which may end as in other languages."""
+    return bool(re.search(rf"\b({words})(e|o|us|i|s)?\b", name.casefold()))
