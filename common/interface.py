@@ -41,6 +41,8 @@ class SideInput(NamedTuple, Generic[Array]):
     # int64 (B, T, P), semitones by which each program has just moved, plus the number of pitches in
     # the vocabulary, so that it is above 0; 0: it has not moved.
     moves: Array
+    # int64 (B, T, 12), 1 for each pitch class that sounds, counted from the vocabulary's lowest
+    sounding: Array
     # int64 (B, T, ENDS), grid steps that a note which has just begun would still last, beyond its
     # Extends, to end with most of what sounds, and with the note before it; 0: there is none.
     ends: Array

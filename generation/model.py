@@ -141,6 +141,8 @@ def load(path: str | Path | None = None) -> Model:
     shape = model.features.shape
     if not config.n_durations:  # of before there was an end head
         shape |= {"n_durations": 0, "first_duration": 0}
+    if not config.n_classes:  # of before it was told
+        shape |= {"n_classes": 0}
     if any(getattr(config, name) != n for name, n in shape.items()):
         raise ModelFileError(f"{path}: its side input is not the one that this program gives")
     return model

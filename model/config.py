@@ -57,6 +57,7 @@ class DataShape(Options):
     n_programs: SizeOrNone = 0  # P, programs with references in the side input (`IntervalHead`)
     n_pitches: SizeOrNone = 0  # N, pitches a program
     first_note: SizeOrNone = 0  # id of the first of these P N notes
+    n_classes: Literal[0, 12] = 0  # pitch classes that are told to sound (`IntervalHead`)
     n_durations: SizeOrNone = 0  # durations that one id tells (`EndHead`)
     first_duration: SizeOrNone = 0  # id of the first of them; the one before, Extend, adds the last
 
@@ -96,10 +97,10 @@ class DecoderConfig(DecoderOptions, DataShape):
         return sum(self.side_blocks)
 
 
-def interval_rows(n_programs: int) -> int:
-    """Return how many rows the interval head's table has: steps, pitch classes, parallels."""
+def interval_rows(n_programs: int, n_classes: int) -> int:
+    """Return how many rows the interval head's table has: steps, classes, parallels, verticals."""
     steps, classes = 2 * REACH + 2, OCTAVE + 1
-    return n_programs * (3 * (steps + classes) + OCTAVE)
+    return n_programs * (3 * (steps + classes) + OCTAVE + n_classes)
 
 
 # The fields that weights must fit: all that people choose but dropout.

@@ -235,14 +235,20 @@ class FastIntervalHead(IntervalHead):
     """The same in compiled loops."""
 
     def added(
-        self, logits: Tensor, first: int, x: Tensor, references: Tensor, moves: Tensor
+        self,
+        logits: Tensor,
+        first: int,
+        x: Tensor,
+        references: Tensor,
+        moves: Tensor,
+        sounding: Tensor,
     ) -> Tensor:
         """Return logits with those of the notes added, as `IntervalHead` does, in float32."""
         if not _on_cpu(x):
-            return super().added(logits, first, x, references, moves)
-        at = Notes(self.n_programs, self.n_pitches, first, REACH)
+            return super().added(logits, first, x, references, moves, sounding)
+        at = Notes(self.n_programs, self.n_pitches, first, REACH, self.n_classes)
         both = logits.float(), self.table(x).float()
-        added: Tensor = _WithIntervals.apply(*both, references, moves, at)  # type: ignore[no-untyped-call]
+        added: Tensor = _WithIntervals.apply(*both, references, moves, sounding, at)  # type: ignore[no-untyped-call]
         return added
 
 
@@ -251,21 +257,28 @@ class _WithIntervals(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, by_row: Tensor, references: Tensor, moves: Tensor, at: Notes
+        ctx: Any,
+        logits: Tensor,
+        by_row: Tensor,
+        references: Tensor,
+        moves: Tensor,
+        sounding: Tensor,
+        at: Notes,
     ) -> Tensor:
-        ctx.at, ctx.references, ctx.moves = at, _rows(references), _rows(moves)
+        ctx.at, ctx.beside = at, (_rows(references), _rows(moves), _rows(sounding))
+        (references_of, moves_of, sounding_of), rows = ctx.beside, _rows(by_row)
         added = logits.detach().clone(memory_format=torch.contiguous_format)
-        add_intervals(at, _rows(by_row), ctx.references, ctx.moves, _rows(added))
+        add_intervals(at, rows, references_of, moves_of, sounding_of, _rows(added))
         return added
 
     @staticmethod
     def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor | None, ...]:
         of_logits = gradient[0].contiguous()
-        width = interval_rows(ctx.at.n_programs)
+        width = interval_rows(ctx.at.n_programs, ctx.at.n_classes)
         by_row = of_logits.new_empty((*of_logits.shape[:-1], width))
-        beside = ctx.references, ctx.moves, _rows(by_row)
-        intervals_gradient(ctx.at, _rows(of_logits), *beside)
-        return of_logits, by_row, None, None, None
+        (references, moves, sounding), rows = ctx.beside, _rows(by_row)
+        intervals_gradient(ctx.at, _rows(of_logits), references, moves, sounding, rows)
+        return of_logits, by_row, None, None, None, None
 
 
 def _rows(x: Tensor) -> NDArray[Any]:

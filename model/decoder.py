@@ -43,7 +43,7 @@ class Decoder(nn.Module):
         # post-norm blocks end in a norm of their own
         self.norm = make_norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
-        shape = (config.n_embd, config.n_programs, config.n_pitches)
+        shape = config.n_embd, config.n_programs, config.n_pitches, config.n_classes
         self.interval_head = IntervalHead(*shape) if config.has_interval_head else None
         self.end_head = EndHead(config.n_embd, config.n_durations) if config.has_end_head else None
         self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
@@ -102,7 +102,9 @@ class Decoder(nn.Module):
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
             first = self.config.first_note
-            logits = self.interval_head.added(logits, first, x, side.references, side.moves)
+            logits = self.interval_head.added(
+                logits, first, x, side.references, side.moves, side.sounding
+            )
         if self.end_head is not None and side is not None:
             extend = self.config.first_duration - 1
             logits[..., extend : extend + 1 + self.config.n_durations] += self.end_head(

@@ -72,6 +72,7 @@ class Window(NamedTuple):
     bag: NDArray[np.int32]  # (B, T, K)
     references: Ints  # (B, T, 2 P + SHARED_REFERENCES)
     moves: Ints  # (B, T, P)
+    sounding: Ints  # (B, T, 12)
     ends: Ints  # (B, T, ENDS)
     time: Ints  # (B, T)
 
@@ -364,11 +365,13 @@ def add_ends(shape: Shape, by_row: Floats, ends_of: Ints, logits: Floats) -> Non
 
 
 @compiled
-def heads(shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints, ends: Ints) -> Floats:
+def heads(
+    shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints, sounding: Ints, ends: Ints
+) -> Floats:
     """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
     logits = product(x, w.head)
     if shape.notes.n_programs:
-        add_intervals(shape.notes, product(x, w.interval), references, moves, logits)
+        add_intervals(shape.notes, product(x, w.interval), references, moves, sounding, logits)
     if len(w.end):
         add_ends(shape, product(x, w.end), ends, logits)
     for n in range(len(logits)):
@@ -399,7 +402,7 @@ class Engine:
             eps,
             config.activation == "squared_relu",
             config.positions == "rotary_time",
-            Notes(programs, config.n_pitches, config.first_note, REACH),
+            Notes(programs, config.n_pitches, config.first_note, REACH, config.n_classes),
             config.n_durations,
             config.first_duration,
             np.float32(network.weights["temperature"]),
@@ -427,7 +430,7 @@ class Engine:
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
         for tokens, x in self._chunks(window, cache, np.zeros((0, 0), np.float32)):
             at = tokens[:, 0], tokens[:, 1]
-            beside = window.references[at], window.moves[at], window.ends[at]
+            beside = (array[at] for array in window[2:-1])
             logits[at] = heads(self.shape, self.weights, x, *beside)
         return logits
 
@@ -451,7 +454,7 @@ class Engine:
         for tokens, x in self._chunks(window, cache, looked):
             is_last = tokens[:, 1] == T - 1
             last[tokens[is_last, 0]] = x[is_last]
-        beside = (array[:, -1] for array in (window.references, window.moves, window.ends))
+        beside = (array[:, -1] for array in window[2:-1])
         return heads(self.shape, self.weights, last, *map(np.ascontiguousarray, beside))
 
     def _chunks(
@@ -480,7 +483,7 @@ class Engine:
             raise ValueError("a side input where the decoder has none, or none where it has one")
         if side is None:
             none = np.zeros((*ids.shape, 0), np.int64)
-            side = SideInput(none, none, none, none, np.zeros(ids.shape, np.int64))
+            side = SideInput(none, none, none, none, none, np.zeros(ids.shape, np.int64))
         bag = np.ascontiguousarray(side.bag, np.int32)
         if bag.size and not 0 <= bag.min() <= bag.max() < len(self.weights.side):
             raise ValueError("the side input has features that the decoder does not know")

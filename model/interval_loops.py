@@ -2,7 +2,7 @@
 
 Letters as there; M is all places of all rows. Of each place the head's table has 3 P times the
 logits of 2 REACH + 1 steps and of no reference, 3 P times those of 12 pitch classes and of none,
-and 12 P times those of parallels.
+12 P those of parallels, and 12 P those of intervals from all that sounds, or none.
 """
 
 from __future__ import annotations
@@ -25,18 +25,25 @@ class Notes(NamedTuple):
     n_pitches: int  # N, of a program
     first: int  # id of the first of the P N notes
     reach: int  # semitones
+    n_classes: int  # 12; 0: nothing is told of all that sounds
 
 
 @compiled
 def add_intervals(
-    at: Notes, by_row: Floats, references_of: Ints, moves_of: Ints, logits: Floats
+    at: Notes,
+    by_row: Floats,
+    references_of: Ints,
+    moves_of: Ints,
+    sounding_of: Ints,
+    logits: Floats,
 ) -> None:
     """Add the logits of notes by their distances to those by the notes themselves.
 
     Args:
         at: of the decoder.
         by_row: (M, R), what the table gives.
-        references_of, moves_of: (M, 2 P + SHARED_REFERENCES), (M, P) of the side input.
+        references_of, moves_of, sounding_of: (M, 2 P + SHARED_REFERENCES), (M, P), (M, 12) of the
+            side input.
         logits: (M, V), changed in place.
     """
     P, N, reach, octave = at.n_programs, at.n_pitches, at.reach, np.empty(OCTAVE, np.float32)
@@ -63,6 +70,11 @@ def add_intervals(
                 for note in range(1, OCTAVE + 1):
                     which = (note - classed) % OCTAVE if classed else OCTAVE
                     octave[note - 1] += rows[row + which]
+            row = P * (3 * (steps + classes) + OCTAVE) + p * OCTAVE
+            for other in range(at.n_classes):
+                if sounding_of[m, other]:
+                    for note in range(OCTAVE):
+                        octave[note] += rows[row + (note - other) % OCTAVE]
             for note in range(1, N + 1):
                 out[first + note] += octave[(note - 1) % OCTAVE]
             for other in range(P):
@@ -75,12 +87,17 @@ def add_intervals(
 
 @compiled
 def intervals_gradient(
-    at: Notes, gradient: Floats, references_of: Ints, moves_of: Ints, by_row: Floats
+    at: Notes,
+    gradient: Floats,
+    references_of: Ints,
+    moves_of: Ints,
+    sounding_of: Ints,
+    by_row: Floats,
 ) -> None:
     """Compute the gradient of `by_row`, given that of the logits: the same loops, the other way.
 
     Args:
-        at, references_of, moves_of: as in `add_intervals`.
+        at, references_of, moves_of, sounding_of: as in `add_intervals`.
         gradient: (M, V).
         by_row: (M, R), which is set.
     """
@@ -114,6 +131,11 @@ def intervals_gradient(
                 for note in range(1, OCTAVE + 1):
                     which = (note - classed) % OCTAVE if classed else OCTAVE
                     rows[row + which] += octave[note - 1]
+            row = P * (3 * (steps + classes) + OCTAVE) + p * OCTAVE
+            for other in range(at.n_classes):
+                if sounding_of[m, other]:
+                    for note in range(OCTAVE):
+                        rows[row + (note - other) % OCTAVE] += octave[note]
             for other in range(P):
                 note = references[p] + moves[other] - N
                 if references[p] and moves[other] and 1 <= note <= N:

@@ -46,7 +46,8 @@ def weight_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
     if config.n_features:
         shapes["side.weight"] = (config.n_features + 1, D)
     if config.has_interval_head:
-        shapes["interval_head.table.weight"] = (interval_rows(config.n_programs), D)
+        rows = interval_rows(config.n_programs, config.n_classes)
+        shapes["interval_head.table.weight"] = (rows, D)
     if config.has_end_head:
         shapes["end_head.table.weight"] = (ENDS * END_ROWS, D)
     attentions, feeds = sub_layers(config)

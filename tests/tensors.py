@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from common.interface import ENDS, PAD, SHARED_REFERENCES, SideInput
+from common.interface import ENDS, OCTAVE, PAD, SHARED_REFERENCES, SideInput
 from data.tokens.features import SideFeatures
 from model.config import DecoderConfig
 from model.decoder import Decoder
@@ -76,6 +76,7 @@ def configs(draw, vocabulary_size, context_length):
         n_programs=programs,
         n_pitches=(vocabulary_size - 5) // 2 if programs else 0,
         first_note=5 if programs else 0,
+        n_classes=draw(st.sampled_from([0, 12])) if programs else 0,
         n_durations=3 if programs else 0,
         first_duration=vocabulary_size - 3 if programs else 0,
     )
@@ -86,7 +87,7 @@ def side_beside(config, ids):
     if not config.side_blocks:
         return None
     programs = config.n_programs
-    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs, ENDS]
+    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs, OCTAVE, ENDS]
     numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
     bits, *others = numbers.split(widths, dim=-1)
     return SideInput(torch.from_numpy(bag_of(bits)), *others, ids.cumsum(-1))
@@ -104,7 +105,7 @@ def side_input(bits, time=None) -> SideInput:
     is_tensor = isinstance(bits, torch.Tensor)
     bag = torch.from_numpy(bag_of(bits)) if is_tensor else bag_of(bits)
     none = bits[..., :0]
-    return SideInput(bag, none, none, none, bits[..., 0] if time is None else time)
+    return SideInput(bag, none, none, none, none, bits[..., 0] if time is None else time)
 
 
 class Told(NamedTuple):
@@ -113,13 +114,14 @@ class Told(NamedTuple):
     bits: np.ndarray  # (B, T, S + 1)
     references: np.ndarray
     moves: np.ndarray
+    sounding: np.ndarray
     ends: np.ndarray
     time: np.ndarray
 
     @property
     def flat(self) -> np.ndarray:
         """(B, T, columns) all of it side by side, bits first."""
-        parts = (*self[:4], self.time[..., None])
+        parts = (*self[:5], self.time[..., None])
         return np.concatenate([np.asarray(part) for part in parts], axis=-1)
 
 

@@ -112,7 +112,8 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
         raise RunError(
             f"model.begin_with: {path} has {', '.join(differing)}: give the run the same settings"
         )
-    if content.vocabulary_json == ours.to_json() and config.side_blocks == own.side_blocks:
+    is_same = content.vocabulary_json == ours.to_json() and config.n_classes == own.n_classes
+    if is_same and config.side_blocks == own.side_blocks:
         decoder.load_state_dict(decoder.state_dict() | trained.state_dict())
         return
     theirs = None

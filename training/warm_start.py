@@ -110,6 +110,7 @@ class Meanings:
             joined(whole(REFERENCES), self.programs, whole(STEPS)),
             joined(whole(REFERENCES), self.programs, whole(CLASSES)),
             joined(self.programs, whole(OCTAVE)),
+            joined(self.programs, whole(OCTAVE)),
         )
         begins = np.cumsum([0, *(of_theirs for _, of_theirs in parts)])
         return np.concatenate(
@@ -168,14 +169,15 @@ def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: V
         decoder, trained: both of at most 16 instruments.
         ours, theirs: their vocabularies.
     """
-    meanings = Meanings(ours, theirs)
+    meanings, learned = Meanings(ours, theirs), dict[str, Tensor](trained.state_dict())
     rows = {"embedding.weight": meanings.ids, "head.weight": meanings.ids}
     if decoder.side is not None:
         features = meanings.features[: decoder.config.n_features + 1]
         rows["side.weight"] = np.where(features <= trained.config.n_features, features, -1)
     if decoder.interval_head is not None:
-        rows["interval_head.table.weight"] = meanings.intervals
-    learned: dict[str, Tensor] = trained.state_dict()
+        table = "interval_head.table.weight"
+        is_learned = meanings.intervals < len(learned[table])  # not where it lacks verticals
+        rows[table] = np.where(is_learned, meanings.intervals, -1)
     for name, weight in decoder.state_dict().items():
         if name in rows:
             known = torch.from_numpy(rows[name] >= 0)

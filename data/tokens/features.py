@@ -153,6 +153,7 @@ def tell(
     bag: Bag,
     references: Ints,
     moves: Ints,
+    sounding: Ints,
     ends: Ints,
 ) -> None:
     """Tell what stands beside the latest id of a row.
@@ -162,7 +163,7 @@ def tell(
         row: the row.
         bag: in which features are put.
         references: (2 P + SHARED_REFERENCES,), or () of many programs; zeros, which are set.
-        moves, ends: (P,), (ENDS,) likewise.
+        moves, sounding, ends: (P,), (OCTAVE,), (ENDS,) likewise.
     """
     at, here, key = layout.at, heard.at[row], context.key[row]
     now, number, step = here.now, here.note, here.now + context.begin[row]
@@ -184,11 +185,11 @@ def tell(
         end = heard.end[row, note]
         if end > now:
             left = 0 if end == NEVER else min(end - now, layout.longest_left)
-            tell_sounding(layout, heard.number[row, note], left, key, roots, bag)
+            tell_sounding(layout, heard.number[row, note], left, key, roots, bag, sounding)
         elif end > here.onset_before:
             tell_over(layout, heard, row, note, key, roots, bag)
     for number in begin:
-        tell_sounding(layout, number, 0, key, roots, bag)
+        tell_sounding(layout, number, 0, key, roots, bag, sounding)
 
     tonic = roots.tonic if key < 0 else (key - layout.lowest_pitch) % OCTAVE
     if layout.programs:
@@ -344,7 +345,9 @@ def halves(layout: Layout, steps: int) -> int:
 
 
 @compiled_inside
-def tell_sounding(layout: Layout, number: int, left: int, key: int, roots: Roots, bag: Bag) -> None:
+def tell_sounding(
+    layout: Layout, number: int, left: int, key: int, roots: Roots, bag: Bag, sounding: Ints
+) -> None:
     """Tell of a note that sounds, and for how many steps it goes on; 0: that is not known."""
     at = layout.at
     voice = layout.program_of[number] if layout.programs else 0
@@ -352,6 +355,7 @@ def tell_sounding(layout: Layout, number: int, left: int, key: int, roots: Roots
     put_note(layout, bag, at.sounding, at.key + 2 + 2 * OCTAVE, number, key)
     pitch = layout.pitch_of[number]
     if pitch != NO_PITCH:
+        sounding[pitch % OCTAVE] = 1
         put_above(bag, at.chord, pitch, roots.lowest)
         put_above(bag, at.against, pitch, roots.latest)
         put_above(bag, at.degrees, pitch, roots.tonic)
@@ -428,6 +432,7 @@ def read(
     ids: Ints,
     references: Ints,
     moves: Ints,
+    sounding: Ints,
     ends: Ints,
     time: Ints,
 ) -> NDArray[np.int32]:
@@ -451,7 +456,7 @@ def read(
             hear(layout, heard, row, ids[row, t])
             time[row, t] = heard.at[row].now
             bag.size[0] = 0
-            beside = references[row, t], moves[row, t], ends[row, t]
+            beside = references[row, t], moves[row, t], sounding[row, t], ends[row, t]
             tell(layout, heard, context, row, bag, *beside)
             if n + size > len(numbers):
                 more = np.empty(2 * len(numbers), np.int32)
@@ -533,6 +538,7 @@ class SideFeatures:
                     over, the tonic. With more than FEW programs there are none
         moves       by program, not of more than FEW: the lowest that begins here less the lowest
                     that is over
+        sounding    by pitch class, from that of the vocabulary's lowest pitch: whether it sounds
         ends        beside a note whose duration is to come: for how many steps it would last to end
                     with most of what sounds, and with the note before it
         time        steps from the first bar of the window
@@ -571,7 +577,7 @@ class SideFeatures:
         if few:
             first = vocabulary.first(Kind.NOTE)
             pitches = {"n_pitches": vocabulary.pitch_count, "first_note": first}
-            self.shape |= {"n_programs": programs, **pitches}
+            self.shape |= {"n_programs": programs, **pitches, "n_classes": OCTAVE}
         self.shape["n_durations"] = vocabulary.longest_duration
         self.shape["first_duration"] = vocabulary.first(Kind.DURATION)
         firsts = {"harmony": 0, **starts}
@@ -684,10 +690,11 @@ class SideFeatures:
         width = 2 * programs + SHARED_REFERENCES if programs else 0
         references = np.zeros((*ids.shape, width), dtype=np.int64)
         moves = np.zeros((*ids.shape, programs), dtype=np.int64)
+        sounding = np.zeros((*ids.shape, OCTAVE), dtype=np.int64)
         ends = np.zeros((*ids.shape, ENDS), dtype=np.int64)
         time = np.zeros(ids.shape, dtype=np.int64)
-        bag = read(self.layout, heard, context, ids, references, moves, ends, time)
-        return SideInput(bag, references, moves, ends, time)
+        bag = read(self.layout, heard, context, ids, references, moves, sounding, ends, time)
+        return SideInput(bag, references, moves, sounding, ends, time)
 
     def compute(self, ids: ArrayLike, context: Context | None = None) -> SideArrays:
         """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.

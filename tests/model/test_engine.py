@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.interface import ENDS, PAD, SHARED_REFERENCES, SideInput
+from common.interface import ENDS, OCTAVE, PAD, SHARED_REFERENCES, SideInput
 from generation.compose import compose
 from generation.defaults import model_path
 from generation.length import Length
@@ -37,8 +37,9 @@ def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
     moves = rng.integers(-N, 2 * N, (*ids.shape, P))
     time = rng.integers(0, 500, ids.shape)
     is_token = (ids != PAD)[..., None]
+    sounding = rng.integers(2, size=(*ids.shape, OCTAVE))
     ends = rng.integers(-2, 6, (*ids.shape, ENDS))
-    there = (its.clip(min=0) * is_token for its in (references, moves, ends))
+    there = (its.clip(min=0) * is_token for its in (references, moves, sounding, ends))
     return SideInput(bag_of(bits * is_token), *there, time * is_token[..., 0])
 
 

@@ -13,16 +13,17 @@ P, N, D = 2, 60, 3
 @pytest.fixture
 def head():
     torch.manual_seed(0)
-    return IntervalHead(D, P, N)
+    return IntervalHead(D, P, N, OCTAVE)
 
 
-def by_hand(head, x, references, moves):
+def by_hand(head, x, references, moves, sounding):
     """(P N,) the logits of one token, note by note."""
     logits = np.zeros((P, N))
     own, echo, shared = references[:P], references[P : 2 * P], references[2 * P :]
     rows = head.table(x).detach().numpy()
-    steps, classes, parallel = np.split(rows, np.cumsum([3 * P * STEPS, 3 * P * CLASSES]))
-    parallel = parallel.reshape(P, OCTAVE)
+    sizes = 3 * P * STEPS, 3 * P * CLASSES, P * OCTAVE
+    steps, classes, parallel, vertical = np.split(rows, np.cumsum(sizes))
+    parallel, vertical = parallel.reshape(P, OCTAVE), vertical.reshape(P, OCTAVE)
     for program, other in np.ndindex(P, P):
         target = own[program] + moves[other] - N
         if own[program] and moves[other] and 1 <= target <= N:
@@ -39,6 +40,8 @@ def by_hand(head, x, references, moves):
             for table, reference in zip(others, shared[1:], strict=True):
                 row = (pitch - reference) % OCTAVE if reference else -1
                 logits[program, pitch - 1] += table[program, row]
+            for other in np.flatnonzero(sounding):
+                logits[program, pitch - 1] += vertical[program, (pitch - 1 - other) % OCTAVE]
     return logits.ravel()
 
 
@@ -48,8 +51,10 @@ def test_every_note_counts_from_every_reference(head):
     numbers = rng.integers(1, N + 1, shape) * (rng.random(shape) < 0.7)
     references, moves = numbers[..., :-P], numbers[..., -P:]
     x = torch.randn(2, 5, D)
-    logits = head(x, torch.from_numpy(references), torch.from_numpy(moves)).detach().numpy()
+    sounding = rng.integers(2, size=(2, 5, OCTAVE))
+    logits = head(x, *map(torch.from_numpy, (references, moves, sounding))).detach().numpy()
     assert logits.shape == (2, 5, P * N)
     for place in np.ndindex(2, 5):
-        expected = by_hand(head, x[place], references[place].tolist(), moves[place].tolist())
+        beside = (array[place].tolist() for array in (references, moves, sounding))
+        expected = by_hand(head, x[place], *beside)
         np.testing.assert_allclose(logits[place], expected, atol=1e-5)

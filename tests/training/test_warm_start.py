@@ -30,10 +30,10 @@ def widened(vocabulary: Vocabulary) -> Vocabulary:
     )
 
 
-def decoder(vocabulary: Vocabulary, seed: int) -> Decoder:
+def decoder(vocabulary: Vocabulary, seed: int, **older: int) -> Decoder:
     torch.manual_seed(seed)
     shape = {"n_embd": 16, "n_head": 2, "n_layer": 1, "context_length": 4096}
-    config = DecoderConfig(vocabulary.size, **shape, **SideFeatures(vocabulary).shape)
+    config = DecoderConfig(vocabulary.size, **shape, **SideFeatures(vocabulary).shape | older)
     made = Decoder(config).eval()
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.2)
@@ -98,6 +98,19 @@ def test_what_is_not_there_is_taken_from_what_is_nearest():
             value = note(ours, program, pitch)
             assert mapped(Kind.NOTE, value) == first(Kind.NOTE) + note(theirs, other, nearest)
     assert mapped(Kind.VELOCITY, 0) == -1
+
+
+def test_what_an_older_one_was_not_told_changes_nothing_at_first():
+    score = random_score(np.random.default_rng(0))
+    vocabulary = vocabulary_for(score)
+    trained, new = decoder(vocabulary, 0, n_classes=0), decoder(vocabulary, 1)
+    torch.nn.init.zeros_(new.interval_head.table.weight)  # as it begins
+    take_weights(new, trained, vocabulary, vocabulary)
+    ids = encode(score, vocabulary)[None]
+    side = SideFeatures(vocabulary).compute(ids).map(torch.from_numpy)
+    with torch.no_grad():
+        old, now = (model(torch.from_numpy(ids), side=side) for model in (trained, new))
+    torch.testing.assert_close(now, old)
 
 
 def test_rows_that_mean_nothing_to_the_trained_one_stay():

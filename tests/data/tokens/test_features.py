@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import data.tokens.features
 import model.sampling
-from common.interface import ENDS, SHARED_REFERENCES
+from common.interface import ENDS, OCTAVE, SHARED_REFERENCES
 from data.batches.windows import TrainingWindows
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
@@ -143,7 +143,7 @@ def by_definition(score, vocabulary, ids):
     tells = [place for place, kind in enumerate(kinds) if kind == Kind.DURATION]
     notes = list(zip(begins, tells, score.notes.tolist(), strict=True))
     numbers = SHARED_REFERENCES + 3 * programs if is_few else 0
-    rows = np.zeros((len(ids), features.size + numbers + ENDS + 1), dtype=int)
+    rows = np.zeros((len(ids), features.size + numbers + OCTAVE + ENDS + 1), dtype=int)
     bar, event, now, position = -1, -1, 0, 0
     for place, (token, kind) in enumerate(zip(ids.tolist(), kinds, strict=True)):
         if kind in (Kind.BAR, Kind.POSITION):
@@ -232,13 +232,15 @@ def by_definition(score, vocabulary, ids):
             begins = [min(its, default=None) for its in new]
             pairs = zip(each, begins, strict=True)
             moves = [0 if None in pair else pair[1] - pair[0] for pair in pairs]
-            of_moves = slice(-programs - ENDS - 1, -ENDS - 1)
+            of_moves = slice(-programs - OCTAVE - ENDS - 1, -OCTAVE - ENDS - 1)
             rows[place, of_moves] = [m + pitches if m else 0 for m in moves]
             each += [expected.get(number) for number in range(programs)]
             each += [newest[2] if pitched else None, lowest, lowest_before]
             counted = [0 if its is None else its - vocabulary.lowest_pitch + 1 for its in each]
             counted += [0 if tonic is None else (tonic - vocabulary.lowest_pitch) % 12 + 1]
             rows[place, features.size : of_moves.start] = counted
+        classes = [(pitch - vocabulary.lowest_pitch) % OCTAVE for _, pitch in sounding]
+        rows[place, [-OCTAVE - ENDS - 1 + each for each in classes]] = 1
         if kind in (Kind.NOTE, Kind.EXTEND):
             rows[place, -ENDS - 1 : -1] = ends_by_definition(
                 vocabulary, notes, kinds[: place + 1], now
@@ -456,6 +458,7 @@ def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
     moved = np.where(before.references[0, :, -1] > 0, (tonic - 1) % 12 + 1, 0)
     np.testing.assert_array_equal(after.references[0, :, -1], moved)
     np.testing.assert_array_equal(after.moves, before.moves)
+    np.testing.assert_array_equal(after.sounding, np.roll(before.sounding, shift, axis=-1))
     np.testing.assert_array_equal(after.time, before.time)
     pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
     before, after = told(before, features), told(after, features)
