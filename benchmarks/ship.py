@@ -73,7 +73,7 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
         sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)
         if sampling is None:
             fail(f"{options.shipped}: its pieces come to no end, or there are too few")
-        style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
+        style = replace(model, style=style).sampled(sampling).style
     if options.critic:
         critic = fit_critic(replace(model, style=style), pieces, TOKENS)
         if critic is None:

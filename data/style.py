@@ -73,8 +73,8 @@ class Style:
         forms: of pieces; in music of one voice with long repeats alone.
         extremes: what no piece goes beyond.
         usual: between what nine of ten are.
-        temperature, top_p: with these the model's pieces are most like the training set's
-            (evaluation/fit_sampling.py).
+        temperature, rhythm_temperature, top_p: with these the model's pieces are most like the
+            training set's (evaluation/fit_sampling.py).
         critic: what tells the model's pieces from the training set's (evaluation/fit_critic.py).
         version: of these fields.
 
@@ -99,6 +99,7 @@ class Style:
     extremes: Extremes | None = None
     usual: Usual | None = None
     temperature: Measure | None = None
+    rhythm_temperature: Measure | None = None
     top_p: Share | None = None
     critic: Critic | None = None
     version: int = VERSION
@@ -111,8 +112,8 @@ class Style:
         counts = {mode: len(keys) for mode, keys in self.keys.items()}
         if counts and counts != dict.fromkeys(PROFILES, OCTAVE):
             raise ValueError(f"keys must be {OCTAVE} of each of {', '.join(PROFILES)}")
-        if self.top_p == 0:
-            raise ValueError("top_p must be above 0")
+        if 0 in (self.top_p, self.rhythm_temperature):
+            raise ValueError("top_p and rhythm_temperature must be above 0")
 
     @classmethod
     def of(cls, pieces: Sequence[Score]) -> Style:

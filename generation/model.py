@@ -28,6 +28,8 @@ from model.record import TrainingRecord
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 
+FITTED = ("temperature", "rhythm_temperature", "top_p")  # of `Style`, as `fit_sampling` finds them
+
 
 class OfIdsError(ModelFileError):
     """The model is of sequences that are no music (generation/sequences.py)."""
@@ -56,10 +58,13 @@ class Model:
     @property
     def sampling(self) -> SamplingOptions:
         """How it samples where nothing is said: as `fit_sampling` found at the end of training."""
-        temperature, top_p = self.style.temperature, self.style.top_p
-        if temperature is None or top_p is None:
-            return DEFAULT_SAMPLING
-        return replace(DEFAULT_SAMPLING, temperature=temperature, top_p=top_p)
+        its = {name: getattr(self.style, name) for name in FITTED}
+        return replace(DEFAULT_SAMPLING, **{n: v for n, v in its.items() if v is not None})
+
+    def sampled(self, sampling: SamplingOptions) -> Model:
+        """Return the model with how it samples where nothing is said."""
+        its = {name: getattr(sampling, name) for name in FITTED}
+        return replace(self, style=replace(self.style, **its))
 
     @cached_property
     def features(self) -> SideFeatures:

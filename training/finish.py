@@ -50,8 +50,9 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
         return content
     say(
         f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "
-        f"top-p {sampling.top_p:g}: it samples so by default"
+        f"of rhythm {sampling.rhythm_temperature:g}, top-p {sampling.top_p:g}: it samples so by "
+        f"default"
     )
-    style = replace(style, temperature=sampling.temperature, top_p=sampling.top_p)
-    critic = fit_critic(replace(model, style=style), data.source.some_pieces, budget)
-    return replace(content, style_json=to_json(replace(style, critic=critic)))
+    model = model.sampled(sampling)
+    critic = fit_critic(model, data.source.some_pieces, budget)
+    return replace(content, style_json=to_json(replace(model.style, critic=critic)))

@@ -1,5 +1,6 @@
 """The sampling that is fitted to a model: what makes its pieces most like the corpus's."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
     rng = np.random.default_rng(3)
     others = [tune(rng, 2) for _ in range(24)]
     thin = [tune(rng, 1) for _ in range(4)]
-    written = dict.fromkeys(CANDIDATES, None) | {
+    written = defaultdict(lambda: None) | {
         CANDIDATES[0]: tunes[30:50] + thin,
         CANDIDATES[1]: others,
     }
@@ -63,19 +64,23 @@ def model(tmp_path, tunes):
 
 def test_the_candidate_that_writes_as_the_corpus_has_it_is_taken(model, tunes, monkeypatch):
     rng = np.random.default_rng(2)
-    written = {each: [tune(rng, 1) for _ in range(24)] for each in CANDIDATES}
+    written = defaultdict(lambda: [tune(rng, 1) for _ in range(24)])
     written[CANDIDATES[5]] = tunes[30:54]
     monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
     assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[5]
     written[CANDIDATES[5]] = None  # they do not come to their end
     assert fit_sampling(model, tunes[:30], ENOUGH) != CANDIDATES[5]
+    calmer = replace(CANDIDATES[5], rhythm_temperature=fitting.CALMER)
+    mixed = tunes[30:42] + [tune(rng, 1) for _ in range(12)]
+    written |= {CANDIDATES[5]: mixed, calmer: tunes[30:54]}
+    assert fit_sampling(model, tunes[:30], ENOUGH) == calmer
     monkeypatch.setattr(fitting, "_written", lambda *_: None)
     assert fit_sampling(model, tunes[:30], ENOUGH) is None
 
 
 def test_a_small_budget_or_no_music_fits_nothing(model, tunes, monkeypatch):
     monkeypatch.setattr(fitting, "_written", lambda *_: pytest.fail("nothing shall be written"))
-    least = len(CANDIDATES) * fitting.FEWEST_PIECES
+    least = (len(CANDIDATES) + 1) * fitting.FEWEST_PIECES
     tokens = int(np.median([len(encode(score, QUARTET)) for score in tunes]))
     assert fit_sampling(model, tunes, least * tokens - 1) is None
     assert fit_sampling(model, [], ENOUGH) is None
@@ -90,9 +95,9 @@ def test_pieces_that_do_not_end_are_given_up(model, monkeypatch):
 
 
 def test_a_model_samples_as_was_fitted_where_nothing_is_said(tmp_path):
-    fitted = {"temperature": 0.8, "top_p": 0.9}
+    fitted = {"temperature": 0.8, "rhythm_temperature": 0.7, "top_p": 0.9}
     path = untrained(tmp_path / "m.safetensors", QUARTET, **fitted)
-    model, said = load(path), SamplingOptions(**fitted, rhythm_temperature=1.0)
+    model, said = load(path), SamplingOptions(**fitted)
     assert model.sampling == said
     default, same, other = (
         compose(model, Request(None, Length(bars=2), sampling=sampling))[0].ids.tolist()
