@@ -113,8 +113,8 @@ def test_pieces_go_on_past_the_context_and_past_a_long_seed(model, tmp_path):
     write_midi(piece.score, tmp_path / "long.mid")
     long_seed = seed_from_midi(tmp_path / "long.mid", QUARTET, bars=30)
     assert len(encode(long_seed.score, QUARTET)) > model.network.config.context_length
-    (longer,) = compose(model, Request(long_seed, Length(bars=1)))
-    assert len(longer.score.bars) == 31
+    (longer,) = compose(model, Request(long_seed, Length(bars=3)))
+    assert len(longer.score.bars) == 33
     assert decode(encode(longer.score, QUARTET), QUARTET) == longer.score
 
 
@@ -427,7 +427,7 @@ def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign):
     judge = with_critic(formed, "pace: onsets a bar", float(sign))
     request = Request(length=Length(bars=6), samples=6, random_seed=3)
     plain = [onsets(piece.score) for piece in compose(judge, request)]
-    writing = Writing(judge, replace(request, candidates=6))
+    writing = Writing(judge, replace(request, candidates=12))
     told = [note for notes in writing for note in notes]
     chosen = [onsets(piece.score) for piece in writing.pieces]
     assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain)
@@ -610,7 +610,8 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
 def test_notes_begin_on_the_steps_of_a_beat_that_are_drawn(model, steps, chords):
     styled = replace(model, style=Style(rhythms=(Rhythm(3, steps),)))
     request = Request(None, Length(bars=4), Constraints(chords=chords), samples=3)
-    unbroken = replace(request, constraints=Constraints(chords=chords, rests=NO_RESTS))
+    whole_bars = Constraints(chords=chords, rests=NO_RESTS, regular_bars=True)
+    unbroken = replace(request, constraints=whole_bars)
     for piece in [*compose(styled, request), *compose(styled, unbroken)]:
         is_drawn = np.isin(piece.score.bar_positions[1] % 12, steps)
         assert is_drawn.all() or chords  # which have the last word
