@@ -62,24 +62,25 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with what it finds anew about itself."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
     its = Style.of(pieces)
-    style = replace(
+    own = replace(
         model.style,
         rhythms=its.rhythms,
         loops=its.loops,
         monophonic=its.monophonic,
         closing=its.closing,
     )
+    shipped = replace(model, style=own)
     if options.sampling:
         sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)
         if sampling is None:
             fail(f"{options.shipped}: its pieces come to no end, or there are too few")
-        style = replace(model, style=style).sampled(sampling).style
+        shipped = shipped.sampled(sampling)
     if options.critic:
-        critic = fit_critic(replace(model, style=style), pieces, TOKENS)
+        critic = fit_critic(shipped, pieces, TOKENS)
         if critic is None:
             fail(f"{options.shipped}: too few pieces to learn from")
-        style = replace(style, critic=critic)
-    return style
+        return replace(shipped.style, critic=critic)
+    return shipped.style
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.interface import SideInput
 from model.attention import MultiHeadAttention, scaled_dot_product_attention
 from model.config import REACH, interval_rows
 from model.interval_head import IntervalHead
@@ -234,21 +235,14 @@ def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
 class FastIntervalHead(IntervalHead):
     """The same in compiled loops."""
 
-    def added(
-        self,
-        logits: Tensor,
-        first: int,
-        x: Tensor,
-        references: Tensor,
-        moves: Tensor,
-        sounding: Tensor,
-    ) -> Tensor:
+    def added(self, logits: Tensor, first: int, x: Tensor, side: SideInput[Tensor]) -> Tensor:
         """Return logits with those of the notes added, as `IntervalHead` does, in float32."""
         if not _on_cpu(x):
-            return super().added(logits, first, x, references, moves, sounding)
+            return super().added(logits, first, x, side)
         at = Notes(self.n_programs, self.n_pitches, first, REACH, self.n_classes)
         both = logits.float(), self.table(x).float()
-        added: Tensor = _WithIntervals.apply(*both, references, moves, sounding, at)  # type: ignore[no-untyped-call]
+        beside = side.references, side.moves, side.sounding
+        added: Tensor = _WithIntervals.apply(*both, *beside, at)  # type: ignore[no-untyped-call]
         return added
 
 

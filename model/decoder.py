@@ -102,9 +102,7 @@ class Decoder(nn.Module):
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
             first = self.config.first_note
-            logits = self.interval_head.added(
-                logits, first, x, side.references, side.moves, side.sounding
-            )
+            logits = self.interval_head.added(logits, first, x, side)
         if self.end_head is not None and side is not None:
             extend = self.config.first_duration - 1
             logits[..., extend : extend + 1 + self.config.n_durations] += self.end_head(

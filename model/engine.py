@@ -430,7 +430,7 @@ class Engine:
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
         for tokens, x in self._chunks(window, cache, np.zeros((0, 0), np.float32)):
             at = tokens[:, 0], tokens[:, 1]
-            beside = (array[at] for array in window[2:-1])
+            beside = (array[at] for array in window[2:-1])  # without ids, bag and time
             logits[at] = heads(self.shape, self.weights, x, *beside)
         return logits
 
@@ -454,7 +454,7 @@ class Engine:
         for tokens, x in self._chunks(window, cache, looked):
             is_last = tokens[:, 1] == T - 1
             last[tokens[is_last, 0]] = x[is_last]
-        beside = (array[:, -1] for array in window[2:-1])
+        beside = (array[:, -1] for array in window[2:-1])  # likewise
         return heads(self.shape, self.weights, last, *map(np.ascontiguousarray, beside))
 
     def _chunks(

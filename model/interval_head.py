@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from common.interface import OCTAVE, SHARED_REFERENCES
+from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from model.config import REACH, interval_rows
 
 # A note is counted in semitones from three references: what its program had before, what would
@@ -78,20 +78,12 @@ class IntervalHead(nn.Module):
         total = total + self._parallels(parallels, references[..., :P], moves)
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
 
-    def added(
-        self,
-        logits: Tensor,
-        first: int,
-        x: Tensor,
-        references: Tensor,
-        moves: Tensor,
-        sounding: Tensor,
-    ) -> Tensor:
+    def added(self, logits: Tensor, first: int, x: Tensor, side: SideInput[Tensor]) -> Tensor:
         """Return logits of all ids, (B, T, V), with those of the notes, from id `first` on, added.
 
-        The other arguments are those of `forward`.
+        x is that of `forward`.
         """
-        of_notes = self(x, references, moves, sounding)  # (B, T, P N)
+        of_notes = self(x, side.references, side.moves, side.sounding)  # (B, T, P N)
         after = logits.shape[-1] - first - of_notes.shape[-1]
         return logits + functional.pad(of_notes, (first, after))
 

@@ -109,8 +109,7 @@ class Meanings:
         parts = (
             joined(whole(REFERENCES), self.programs, whole(STEPS)),
             joined(whole(REFERENCES), self.programs, whole(CLASSES)),
-            joined(self.programs, whole(OCTAVE)),
-            joined(self.programs, whole(OCTAVE)),
+            *[joined(self.programs, whole(OCTAVE))] * 2,  # parallels, and verticals
         )
         begins = np.cumsum([0, *(of_theirs for _, of_theirs in parts)])
         return np.concatenate(
