@@ -37,8 +37,15 @@ def test_chords_are_found_where_they_stand(beats):
 
 def test_passing_notes_and_broken_chords_are_no_chords_of_their_own():
     broken = [48, 52, 55, 60, 64, 62, 60, 55, 43, 47, 50, 53, 59, 57, 55, 53]
-    rows = [(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(broken)]
+    rows = [(6 * n, 6 if n % 8 else 12, pitch, 80, 0) for n, pitch in enumerate(broken)]
     assert found(piece(rows)) == [(0, 48, "C"), (48, 96, "G7")]
+
+
+def test_a_melody_alone_has_no_chords():
+    rows = [(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate([60, 64, 67, 72, 71, 67, 65, 62])]
+    assert found(piece(rows)) == []
+    bass = [(0, 24, 48, 80, 0), (24, 24, 43, 80, 0)]
+    assert found(piece([*rows, *bass])) == [(0, 24, "C"), (24, 48, "G7")]
 
 
 @given(scores())
