@@ -41,7 +41,7 @@ from common.files import check_writable
 from data.batches.options import ID_SUFFIXES
 from data.score import Grid
 from generation.chord_track import CADENCES
-from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, ConstraintError, Constraints
 from generation.defaults import (
     DEFAULT_LENGTH,
     DEFAULT_SEED_BARS,
@@ -197,10 +197,10 @@ def _add_constraints(parser: argparse.ArgumentParser) -> None:
     )
     add("--counterpoint", choices=(STRICT, FREE), help=counterpoint)
     rests = (
-        "none: an instrument that may play sounds to the end (default: where those\n"
-        "of the training set hardly rest)"
+        "none: an instrument that may play sounds to the end; together: it rests only\n"
+        "where all do (default: where those of the training set hardly rest)"
     )
-    add("--rests", choices=(NO_RESTS, FREE), help=rests)
+    add("--rests", choices=(NO_RESTS, TOGETHER, FREE), help=rests)
 
 
 def _add_sampling(parser: argparse.ArgumentParser) -> None:

@@ -28,14 +28,14 @@ from common.cli import fail
 from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
 from data.style import Style
-from evaluation.fit_critic import TOKENS, fit_critic
+from evaluation.fit_critic import fit_critic
 from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, split_scores
 from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
 
-SAMPLING_TOKENS = 2_000_000  # written at most, to find how a model samples
+SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000  # written at most to find out
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -76,7 +76,7 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
             fail(f"{options.shipped}: its pieces come to no end, or there are too few")
         shipped = shipped.sampled(sampling)
     if options.critic:
-        critic = fit_critic(shipped, pieces, TOKENS)
+        critic = fit_critic(shipped, pieces, CRITIC_TOKENS)
         if critic is None:
             fail(f"{options.shipped}: too few pieces to learn from")
         return replace(shipped.style, critic=critic)

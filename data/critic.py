@@ -8,14 +8,14 @@ import numpy as np
 
 from common.options import Count
 from data.score import Score
-from data.statistics import NAMES, VERSION, statistics
+from data.statistics import IS_OF_ENDING, NAMES, VERSION, statistics
 
 MOST_DEVIATIONS = 5.0  # so far a statistic counts
 
 
 @dataclass(frozen=True)
 class Critic:
-    """A logistic regression that tells real pieces from those that a model writes.
+    """A linear discriminant that tells real pieces from those that a model writes.
 
     Attributes:
         means, deviations: of each statistic in both (data/statistics.py); a deviation is above 0.
@@ -41,8 +41,14 @@ class Critic:
         """Whether it weighs the statistics that this program computes."""
         return self.version == VERSION
 
-    def likeness(self, score: Score) -> float:
-        """Return how like real pieces a piece is: the higher, the more; about a logit."""
+    def likeness(self, score: Score, is_whole: bool = True) -> float:
+        """Return how like real pieces a piece is: the higher, the more; about a logit.
+
+        Args:
+            score: the piece.
+            is_whole: whether it has come to its end; else how it ends says nothing.
+        """
         apart = (statistics(score) - np.array(self.means)) / np.array(self.deviations)
-        apart = np.where(np.isnan(apart), 0.0, apart)  # what is not defined says nothing
+        says_nothing = np.isnan(apart) | (IS_OF_ENDING & (not is_whole))
+        apart = np.where(says_nothing, 0.0, apart)
         return float(np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS) @ np.array(self.weights))

@@ -709,6 +709,7 @@ def _pace(music: Music) -> Figures:
 
 NAMES = [f"{group.name}: {each}" for group in GROUPS for each in group.each]
 GROUP_OF = np.repeat(np.arange(len(GROUPS)), [len(group.each) for group in GROUPS])  # (F,)
+IS_OF_ENDING = np.array([group.name == "ending" for group in GROUPS])[GROUP_OF]  # (F,)
 
 
 def statistics(score: Score) -> Numbers:

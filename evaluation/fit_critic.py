@@ -10,26 +10,25 @@ import numpy as np
 from common.arrays import Bools, Reals
 from data.critic import MOST_DEVIATIONS, Critic
 from data.score import Score
-from data.statistics import GROUP_OF, GROUPS
+from data.statistics import IS_OF_ENDING
 from data.tokens.tokenizer import encode
 from evaluation.comparison import statistics_of
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
-PIECES, FEWEST_PIECES = 256, 64  # that are written, and that there must be of real ones
+PIECES, FEWEST_PIECES = 1_500, 64  # that are written, and that there must be of real ones
 LONG_PIECE_BARS = 32  # in longer ones the openings are compared, which have no ending
 OPENING_BARS = 16
-TOKENS = 200_000  # written at most: half a minute on one core, for a model of a million weights
-WEIGHT_PENALTY = 0.003  # C: statistics are many, pieces few
+SHRINKAGE = 0.3  # of the covariance: statistics are many, pieces few
 
 
 def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | None:
-    """Learn what tells a model's pieces from real ones: a regularized logistic regression.
+    """Learn what tells a model's pieces from real ones.
 
     Args:
         model: that has come to the end of its training, and knows how it samples.
         real: pieces that it was trained on.
-        budget: how many tokens may be written, at most; no more than TOKENS are.
+        budget: how many tokens may be written, at most.
 
     Returns:
         None where there are too few pieces, or the budget is too small to write enough.
@@ -41,23 +40,23 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
     if is_long:
         real = [score.excerpt(0, min(OPENING_BARS, len(score.bars))) for score in real]
     tokens = np.median([len(encode(score, model.vocabulary)) for score in real])
-    count = min(PIECES, int(min(budget, TOKENS) // tokens))
+    count = min(PIECES, int(budget // tokens))
     if count < FEWEST_PIECES:
         return None
     plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
     written = sample_pieces(plain, typical_lengths(real, count), 0, "Learning to judge")
     figures = statistics_of([*written, *real])
     if is_long:
-        ending = [group.name == "ending" for group in GROUPS]
-        figures[:, np.array(ending)[GROUP_OF]] = np.nan
-    return _logistic_regression(figures, np.arange(len(figures)) >= len(written))
+        figures[:, IS_OF_ENDING] = np.nan
+    return _discriminant(figures, np.arange(len(figures)) >= len(written))
 
 
-def _logistic_regression(figures: Reals, is_real: Bools) -> Critic:
-    """Return the critic of statistics (N, F), of which some, (N,), are of real pieces."""
-    # here, for this library takes a second to import
-    from sklearn.linear_model import LogisticRegression
+def _discriminant(figures: Reals, is_real: Bools) -> Critic:
+    """Return the critic of statistics (N, F), of which some, (N,), are of real pieces.
 
+    Its weights are those of the linear discriminant (Fisher 1936) whose covariance is shrunk to
+    the identity (Friedman 1989).
+    """
     is_defined = ~np.isnan(figures).all(axis=0)
     means, deviations = np.zeros(figures.shape[1]), np.ones(figures.shape[1])
     means[is_defined] = np.nanmean(figures[:, is_defined], axis=0)
@@ -65,8 +64,10 @@ def _logistic_regression(figures: Reals, is_real: Bools) -> Critic:
     deviations[deviations < 1e-5] = 1.0
     apart = np.nan_to_num((figures - means) / deviations)
     apart = np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-    classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    weights = classifier.fit(apart, is_real).coef_[0]
+    written, real = apart[~is_real], apart[is_real]
+    within = np.concatenate([written - written.mean(axis=0), real - real.mean(axis=0)])
+    covariance = (1 - SHRINKAGE) * np.cov(within.T) + SHRINKAGE * np.eye(len(means))
+    weights = np.linalg.solve(covariance, real.mean(axis=0) - written.mean(axis=0))
     digits = 6  # a deviation stays above 0
     numbers = [tuple(np.round(each, digits).tolist()) for each in (means, deviations, weights)]
     return Critic(means=numbers[0], deviations=numbers[1], weights=numbers[2])

@@ -23,7 +23,14 @@ from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows
 from generation.chord_plan import NO_CHORDS, ChordPlan, key_of
-from generation.constraints import NO_RESTS, STRICT, UNCONSTRAINED, ConstraintError, Constraints
+from generation.constraints import (
+    NO_RESTS,
+    STRICT,
+    TOGETHER,
+    UNCONSTRAINED,
+    ConstraintError,
+    Constraints,
+)
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens, come_to_given
 from generation.length import Asked, Length, Row, limit_of_given
@@ -197,7 +204,8 @@ class ConstrainedGrammar:
             is_strict=is_strict,
             closes=closes,
             has_cadence=closes and is_strict and int(self._plays.sum()) > 1,
-            has_no_rests=constraints.rests == NO_RESTS,
+            has_no_rests=constraints.rests in (NO_RESTS, TOGETHER),
+            rests_together=constraints.rests == TOGETHER,
             beat=vocabulary.grid.steps_per_beat,
             pitch_count=vocabulary.pitch_count,
             given_bars=given.bars,
@@ -323,6 +331,12 @@ class ConstrainedGrammar:
         else:
             done = (at["bar_count"] - 1) / (length.bars or NEVER)
         return float(done.clip(0, 1).min())
+
+    def has_ended(self, state: ConstrainedState) -> Bools:
+        """Return whether each row, (B,), has come to the end of its piece."""
+        at, asked = state.at, self._rules.asked
+        is_over = (at["bar_count"] > asked.last_bar) | (at["bar_start"] >= at["limit"])
+        return np.asarray(is_over | (at["kind"] == Kind.END))
 
     def whole(self, ids: ArrayLike) -> Ints:
         """Return the ids (T,) of a piece as far as its last whole note, and End.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from data.style import Style
 
 STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
-NO_RESTS = "none"
+NO_RESTS, TOGETHER = "none", "together"  # rests, too
 MOST_NOTES = 1000  # a bar
 
 
@@ -52,7 +52,8 @@ class Constraints:
             which plays a note at a time; FREE: as the model likes; None: as its music is.
         regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
             the rest of a given bar; None: as its music is.
-        rests: NO_RESTS: an instrument that may play sounds to the end; FREE or None, likewise.
+        rests: NO_RESTS: an instrument that may play sounds to the end; TOGETHER: it rests only
+            where all do; FREE or None, likewise.
         closes: the final chord is a triad in root position, as always in strict counterpoint; None:
             as its music is.
         monophonic: programs that play a note at a time; all do in strict counterpoint.
@@ -114,8 +115,8 @@ class Constraints:
             raise ConstraintError("chords say how a piece ends: ask for no cadence")
         if self.cadence_bar is not None and (self.cadence is None or self.cadence_bar < 1):
             raise ConstraintError(f"say which cadence bar {self.cadence_bar} has; the first is 1")
-        if self.rests not in (None, NO_RESTS, FREE):
-            raise ConstraintError(f"rests are none or free, not {self.rests!r}")
+        if self.rests not in (None, NO_RESTS, TOGETHER, FREE):
+            raise ConstraintError(f"rests are none, together or free, not {self.rests!r}")
         if self.programs is not None and not self.programs:
             raise ConstraintError("no programs are left to play: name at least one")
 
@@ -153,7 +154,7 @@ class Constraints:
         return replace(
             self,
             counterpoint=self.counterpoint or (STRICT if style.is_strict else FREE),
-            rests=self.rests or (NO_RESTS if style.hardly_rests else FREE),
+            rests=self.rests or (TOGETHER if style.hardly_rests else FREE),
             regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
             closes=style.mostly_closes if self.closes is None else self.closes,
             monophonic=style.monophonic if self.monophonic is None else self.monophonic,

@@ -103,11 +103,12 @@ def play_one_note(
 
 @compiled_inside
 def never_rest(
-    first: Ints, plays: Mask, is_open: Bools, latest: Ints, here: Row, mask: Mask
+    first: Ints, plays: Mask, is_open: Bools, latest: Ints, here: Row, all_end: int, mask: Mask
 ) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
-    Where its note ends another has to begin, and before those of instruments that come later.
+    Where its note ends another has to begin, and before those of instruments that come later; but
+    at `all_end`, where all that sounds ends, nobody has to (NEVER: there is no such step).
     """
     pitch_count, last = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), len(is_open) - 1
     kind, soonest = here.kind, NEVER  # when one has to begin another note
@@ -125,6 +126,8 @@ def never_rest(
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
         forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
+    elif 0 < all_end <= soonest:
+        return
     forbid(mask, first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0), first[Kind.NOTE])
     if soonest < here.bar_start + here.bar_length:
         forbid(mask, first[Kind.END], first[Kind.LENGTH])

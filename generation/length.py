@@ -65,7 +65,8 @@ class Asked:
     is_strict: bool  # strict counterpoint
     closes: bool  # on a triad; no chord that is asked for stands there
     has_cadence: bool  # its dominant comes before the final chord
-    has_no_rests: bool
+    has_no_rests: bool  # of one instrument
+    rests_together: bool  # but of all
     beat: int  # steps
     pitch_count: int  # K
     given_bars: int

@@ -48,6 +48,7 @@ class Piece:
         given: what was given, all of which is in it.
         likeness: how like training pieces it is (`rank`); nan where that was not asked.
         chords: those that were asked for.
+        is_whole: whether it is written to its end.
     """
 
     ids: Ints
@@ -55,6 +56,7 @@ class Piece:
     given: GivenTokens
     likeness: float = float("nan")
     chords: tuple[Span, ...] = ()
+    is_whole: bool = True
 
     @property
     def is_given(self) -> Bools:
@@ -121,7 +123,7 @@ def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
     """
     critic = critic_of(model)
     if critic is not None:
-        found = [critic.likeness(piece.score) for piece in pieces]
+        found = [critic.likeness(piece.score, piece.is_whole) for piece in pieces]
     else:
         found = [-nats for nats in _nats_per_note(model, pieces)]
     return [replace(piece, likeness=each) for piece, each in zip(pieces, found, strict=True)]
@@ -238,6 +240,8 @@ class Writing:
 
     def _choose(self, candidates: Sequence[Piece]) -> int:
         """Return which of the candidates is the best, as far as they are written."""
+        if len(candidates) == 1:
+            return 0
         best = rank(self._model, candidates, self._request.constraints)[0]
         return [piece.ids is best.ids for piece in candidates].index(True)
 
@@ -274,7 +278,7 @@ class Writing:
         for repeat in form.repeats:
             if rows:
                 yield from rows.until(repeat.begin_step)
-                score = _spliced(rows.pieces[0].score, score)
+                score = _spliced(rows.best.score, score)
             seed = repeating(score, repeat, self._model.vocabulary)
             if seed is None or (
                 self._is_strict and has_parallels_at(seed.score, repeat.begin_step)
@@ -284,10 +288,11 @@ class Writing:
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
                 model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
                 state = grammar.begin(1, form.final_position, steps=steps)
-                rows = _Rows(model, grammar, state, self._sampling, rng)
+                many = self._request.candidates
+                rows = _Rows(model, grammar, state, self._sampling, rng, many, self._choose)
         if rows:
             yield from rows.until(NEVER)
-            self.pieces[number] = replace(rows.pieces[0], given=piece.given)
+            self.pieces[number] = replace(rows.best, given=piece.given)
         notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
         yield [(number, note) for note in notes if note.onset_steps >= begin]
 
@@ -321,8 +326,8 @@ class _Rows:
         state: ConstrainedState,
         sampling: SamplingOptions,
         generator: np.random.Generator,
-        candidates: int = 1,
-        choose: Callable[[Sequence[Piece]], int] | None = None,
+        candidates: int,
+        choose: Callable[[Sequence[Piece]], int],
     ) -> None:
         self.state, self._grammar, self._columns = state, grammar, list[Ids]()
         self._candidates, self._choose = candidates, choose
@@ -383,7 +388,6 @@ class _Rows:
 
     def _keep_chosen(self, stream: NoteStream) -> list[int]:
         """Let the candidates of each piece be as the one that is chosen; return these rows."""
-        assert self._choose
         pieces, each, chosen = self._as_far_as_written(), self._candidates, list[int]()
         for first in range(0, len(pieces), each):
             chosen.append(first + self._choose(pieces[first : first + each]))
@@ -395,9 +399,15 @@ class _Rows:
         return chosen
 
     def until(self, step: int) -> Iterator[Notes]:
-        """Write one piece to the end of the bar of a step, or of the piece, and give no notes."""
-        while self.state.at[0].bar_start <= step and next(self.turns, None) is not None:
+        """Write to the end of the bar of a step, or of the pieces, and give no notes."""
+        while self.state.at["bar_start"].min() <= step and next(self.turns, None) is not None:
             yield []
+
+    @property
+    def best(self) -> Piece:
+        """The best of all rows, as far as they are written."""
+        pieces = self._as_far_as_written()
+        return pieces[self._choose(pieces)]
 
     @property
     def pieces(self) -> list[Piece]:
@@ -412,10 +422,11 @@ class _Rows:
     def _as_far_as_written(self, each: int = 1) -> list[Piece]:
         """Return the piece of each row, or of each so many."""
         grammar, pieces = self._grammar, []
-        for row in self._ids_so_far()[::each]:
-            ids = grammar.whole(row)
+        has_ended = grammar.has_ended(self.state).tolist()
+        for row, is_whole in zip(self._ids_so_far()[::each], has_ended[::each], strict=True):
+            ids, given, chords = grammar.whole(row), grammar.given, grammar.chords
             score = decode(ids, grammar.vocabulary)
-            pieces.append(Piece(ids, score, grammar.given, chords=grammar.chords))
+            pieces.append(Piece(ids, score, given, chords=chords, is_whole=is_whole))
         return pieces
 
 

@@ -6,7 +6,7 @@ import pytest
 from data.texture import rests
 from data.tokens.tokenizer import decode
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, NO_RESTS, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import accompanied, continued, rewritten, seed_from_notes
 from tests.generation.test_constrained_grammar import by_kind, write
@@ -23,12 +23,17 @@ def pieces(how, seed=None, bars=4, **others):
     return [decode(constrained.whole(np.concatenate([prompt, row])), QUARTET) for row in rows]
 
 
-def silence(score, begin, end):
-    """Steps from begin to end in which each of the four instruments is silent."""
+def silent(score, begin, end):
+    """Whether each of the four instruments is silent in each step from begin to end: (4, steps)."""
     sounds = np.zeros((44, int(score.end_step) + 1), dtype=bool)
     for onset, duration, _, _, program in score.notes.tolist():
         sounds[program, onset : onset + duration] = True
-    return (~sounds[40:, begin:end]).sum(axis=1).tolist()
+    return ~sounds[40:, begin:end]
+
+
+def silence(score, begin, end):
+    """Steps from begin to end in which each of the four instruments is silent."""
+    return silent(score, begin, end).sum(axis=1).tolist()
 
 
 def test_nobody_rests_from_the_first_note_to_the_last_bar_line():
@@ -36,6 +41,22 @@ def test_nobody_rests_from_the_first_note_to_the_last_bar_line():
         first = int(score.notes["onset"].min())
         assert silence(score, first, int(score.bar_starts[-1])) == [0, 0, 0, 0]
     assert min(map(rests, pieces(FREE))) > 0.05
+
+
+def test_all_rest_together():
+    some = []
+    for score in pieces(TOGETHER, bars=8, programs=(40, 43), counterpoint=STRICT):
+        first, last = int(score.notes["onset"].min()), int(score.bar_starts[-1])
+        one, _, _, other = silent(score, first, last)
+        np.testing.assert_array_equal(one, other)
+        some.append(one.any())
+    assert any(some)
+
+
+def test_who_joins_a_melody_may_rest_where_it_does():
+    tune = accompanied(continued(seed_from_notes("C5 D5 R:1 E5", QUARTET).score, QUARTET), QUARTET)
+    for score in pieces(TOGETHER, tune, bars=1):
+        assert not silent(score, 0, 24).any() and not silent(score, 36, 48).any()
 
 
 def test_who_joins_a_melody_plays_as_long_as_it_does_though_it_rests_itself():
@@ -56,6 +77,6 @@ def test_it_asks_nothing_of_those_who_may_not_play():
         assert set(score.notes["program"].tolist()) <= {40, 43}
 
 
-def test_there_are_two_kinds():
-    with pytest.raises(ConstraintError, match="none or free, not 'some'"):
+def test_there_are_three_kinds():
+    with pytest.raises(ConstraintError, match="none, together or free, not 'some'"):
         Constraints(rests="some")
