@@ -5,7 +5,7 @@ import pytest
 
 from common.typed_json import from_json, to_json
 from data.critic import Critic
-from data.statistics import NAMES
+from data.statistics import IS_OF_ENDING, NAMES
 from evaluation import fit_critic as fitting
 from evaluation.fit_critic import fit_critic
 from generation.compose import compose
@@ -30,6 +30,19 @@ def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkey
     assert from_json(Critic, to_json(critic)) == critic
     assert fit_critic(model, real, budget=10) is None
     assert fit_critic(model, real[:5], ENOUGH) is None
+
+
+def test_how_a_piece_ends_says_nothing_before_it_has_ended():
+    zeros, ones, ending = (
+        tuple(np.array(each, dtype=float).tolist())
+        for each in (np.zeros(len(NAMES)), np.ones(len(NAMES)), IS_OF_ENDING)
+    )
+    critic, score = Critic(zeros, ones, ending), four_parts(3)
+    assert critic.likeness(score) != 0
+    assert critic.likeness(score, is_whole=False) == 0
+    every = Critic(zeros, ones, ones)
+    rest = every.likeness(score) - critic.likeness(score)
+    assert every.likeness(score, is_whole=False) == pytest.approx(rest)
 
 
 def test_what_is_not_defined_says_nothing_and_other_statistics_are_refused():

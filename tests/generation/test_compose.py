@@ -437,6 +437,20 @@ def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign):
         assert len(piece.score.bars) == 6
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_follows_a_repeat_a_critic_chooses_too(model, sign):
+    form = Form((4, 4), 48, 6, 36, (Repeat(48, 96, 48, True),))
+    formed = replace(model, style=Style(forms=(form,)))
+    judge = with_critic(formed, "pace: onsets a bar", float(sign))
+    asked = Constraints(time_signature=(4, 4))
+    request = Request(None, Length(bars=6), asked, samples=12, random_seed=7)
+    plain, chosen = (
+        [onsets(piece.score.excerpt(2, 6)) for piece in compose(judge, each)]
+        for each in (request, replace(request, candidates=6))
+    )
+    assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain) / 2
+
+
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
     pieces = compose(model, Request(seed, Length(bars=2), samples=4))
