@@ -35,7 +35,8 @@ from evaluation.samples import MAX_PIECES, split_scores
 from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
 
-SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000  # written at most to find out
+# Written at most, to find how a model samples, and what tells its pieces.
+SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.arrays import Reals
 from common.options import Count
 from data.score import Score
 from data.statistics import IS_OF_ENDING, NAMES, VERSION, statistics
 
 MOST_DEVIATIONS = 5.0  # so far a statistic counts
+
+
+def deviations_from(means: Reals, deviations: Reals, figures: Reals) -> Reals:
+    """Return statistics (..., F) in deviations from their means, 0 for what is not defined."""
+    apart = np.nan_to_num((figures - means) / deviations)
+    return np.asarray(np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS))
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,6 @@ class Critic:
             score: the piece.
             is_whole: whether it has come to its end; else how it ends says nothing.
         """
-        apart = (statistics(score) - np.array(self.means)) / np.array(self.deviations)
-        says_nothing = np.isnan(apart) | (IS_OF_ENDING & (not is_whole))
-        apart = np.where(says_nothing, 0.0, apart)
-        return float(np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS) @ np.array(self.weights))
+        figures = np.where(IS_OF_ENDING & (not is_whole), np.nan, statistics(score))
+        apart = deviations_from(np.array(self.means), np.array(self.deviations), figures)
+        return float(apart @ np.array(self.weights))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from common.arrays import Bools, Reals
-from data.critic import MOST_DEVIATIONS, Critic
+from data.critic import Critic, deviations_from
 from data.score import Score
 from data.statistics import IS_OF_ENDING
 from data.tokens.tokenizer import encode
@@ -62,8 +62,7 @@ def _discriminant(figures: Reals, is_real: Bools) -> Critic:
     means[is_defined] = np.nanmean(figures[:, is_defined], axis=0)
     deviations[is_defined] = np.nanstd(figures[:, is_defined], axis=0)
     deviations[deviations < 1e-5] = 1.0
-    apart = np.nan_to_num((figures - means) / deviations)
-    apart = np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    apart = deviations_from(means, deviations, figures)
     written, real = apart[~is_real], apart[is_real]
     within = np.concatenate([written - written.mean(axis=0), real - real.mean(axis=0)])
     covariance = (1 - SHRINKAGE) * np.cov(within.T) + SHRINKAGE * np.eye(len(means))

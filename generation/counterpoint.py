@@ -21,7 +21,7 @@ from generation.constraints import STRICT, Constraints
 from generation.given import GivenTokens
 from generation.length import Row
 from generation.masks import any_of, forbid
-from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, Parts
+from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, One, Parts, Rules
 
 LEAP = 7  # semitones; a part goes farther at a seam by octaves only
 FIFTH = 7
@@ -102,14 +102,23 @@ def play_one_note(
 
 
 @compiled_inside
-def never_rest(
-    first: Ints, plays: Mask, is_open: Bools, latest: Ints, here: Row, all_end: int, mask: Mask
-) -> None:
+def last_end(ends: Ints) -> int:
+    """Return when the last of some notes ends."""
+    last = 0
+    for end in ends:
+        last = max(last, end)
+    return last
+
+
+@compiled_inside
+def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
-    Where its note ends another has to begin, and before those of instruments that come later; but
-    at `all_end`, where all that sounds ends, nobody has to (NEVER: there is no such step).
+    Where its note ends another has to begin, and before those of instruments that come later. But
+    nobody has to where all that sounds ends, if instruments may rest together.
     """
+    here, latest, first = one.here, one.latest, rules.words.firsts
+    plays, is_open = rules.parts.plays, rules.given.is_open
     pitch_count, last = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), len(is_open) - 1
     kind, soonest = here.kind, NEVER  # when one has to begin another note
     is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
@@ -126,7 +135,7 @@ def never_rest(
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
         forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
-    elif 0 < all_end <= soonest:
+    elif rules.asked.rests_together and 0 < last_end(one.note_ends) <= soonest:
         return
     forbid(mask, first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0), first[Kind.NOTE])
     if soonest < here.bar_start + here.bar_length:

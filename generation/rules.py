@@ -48,7 +48,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     """
     here, latest = one.here, one.latest
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
-    kind, now, due, is_open = here.kind, here.now, given.ids[here.next_given], given.is_open
+    kind, now, due = here.kind, here.now, given.ids[here.next_given]
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
     is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
     takes_note = not is_in_note and kind >= Kind.POSITION
@@ -69,10 +69,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         play_one_note(first, parts.is_monophonic, one.free_at, latest, here, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.has_no_rests and not is_in_note:
-        all_end = 0 if asked.rests_together else NEVER
-        for note in range(len(one.note_ends) if asked.rests_together else 0):
-            all_end = max(all_end, one.note_ends[note])
-        never_rest(first, parts.plays, is_open, latest, here, all_end, mask)
+        never_rest(rules, one, mask)
         keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
     if asked.is_strict or asked.closes:
         for program in range(len(parts.plays)):

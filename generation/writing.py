@@ -292,7 +292,7 @@ class Writing:
                 rows = _Rows(model, grammar, state, self._sampling, rng, many, self._choose)
         if rows:
             yield from rows.until(NEVER)
-            self.pieces[number] = replace(rows.best, given=piece.given)
+            self.pieces[number] = replace(rows.pieces[0], given=piece.given)
         notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
         yield [(number, note) for note in notes if note.onset_steps >= begin]
 
