@@ -20,7 +20,7 @@ from data.midi.quantize import MidiError
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from evaluation import tables
-from evaluation.comparison import compare, statistics_of
+from evaluation.comparison import compare
 from evaluation.html_report import write_report
 from evaluation.likelihood import (
     Baseline,
@@ -32,7 +32,7 @@ from evaluation.likelihood import (
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
-from evaluation.samples import real_statistics, sample_like_corpus
+from evaluation.samples import real_pieces, sample_like_corpus
 from evaluation.sequences import measure_sequences
 from evaluation.summary import summarize_model
 from generation import sequences
@@ -117,13 +117,13 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         _print(files.messages, file=sys.stderr)
     else:
         scores = sample_like_corpus(model, corpus, options.count, options.seed)
-    real = real_statistics(corpus, options.seed)
-    result = compare(statistics_of(scores), real, options.seed)
+    real = real_pieces(corpus, options.seed)
+    result = compare(scores, real, options.seed)
     _print(tables.statistics_lines(result))
     measured: dict[str, Any] = {"music": {"midi": options.midi, **vars(result)}}
     if not files and (many := candidates(model)) > 1:
         best = sample_like_corpus(model, corpus, options.count, options.seed, many)
-        kept = compare(statistics_of(best), real, options.seed)
+        kept = compare(best, real, options.seed)
         _print(textwrap.wrap(tables.kept_note(kept, many), tables.LINE_WIDTH))
         measured["kept"] = {"candidates": many, **vars(kept)}
     return measured

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,14 +10,32 @@ from common.arrays import Reals
 from data.score import Score
 from data.statistics import NAMES, statistics
 from evaluation.classifier import ToldApart, tell_apart
+from evaluation.moves import Moves, ToldByMoves, moves_of, tell_by_moves
 
 
-@dataclass(frozen=True, eq=False)
-class RealStatistics:
-    """The statistics (pieces, F) of real pieces, at least one of each set."""
+@dataclass(frozen=True)
+class PieceSet:
+    """Pieces, and what is counted in them."""
 
-    held_out: Reals
-    train: Reals
+    scores: Sequence[Score]
+
+    @cached_property
+    def statistics(self) -> Reals:
+        """(pieces, F) the statistics of each piece."""
+        return statistics_of(self.scores)
+
+    @cached_property
+    def moves(self) -> list[Moves]:
+        """The moves of each piece."""
+        return [moves_of(score) for score in self.scores]
+
+
+@dataclass(frozen=True)
+class RealPieces:
+    """Real pieces, at least one of each set."""
+
+    held_out: PieceSet
+    train: PieceSet
 
 
 @dataclass(frozen=True)
@@ -44,11 +63,12 @@ class Comparison:
 
     pieces: dict[str, int]  # how many there are: generated, held_out, train
     rows: list[StatisticRow]  # those that tell most first
-    told_apart: ToldApart
+    told_apart: ToldApart  # by all statistics
+    told_by_moves: ToldByMoves
     seed: int  # of the classifiers
 
 
-def compare(own: Reals, real: RealStatistics, seed: int) -> Comparison:
+def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
     """Measure how far generated pieces are from held-out ones, by every statistic.
 
     What is not defined for most of the held-out pieces means nothing for such music and is left
@@ -56,22 +76,24 @@ def compare(own: Reals, real: RealStatistics, seed: int) -> Comparison:
     reference, whether they can tell training pieces from held-out ones.
 
     Args:
-        own: (pieces, F) the statistics of generated pieces, at least one.
+        scores: generated pieces, at least one.
         real: those of others, on the same grid.
         seed: of the classifiers.
     """
-    is_defined = np.isnan(real.held_out).mean(axis=0) <= 0.5
+    sets = {"generated": PieceSet(scores), **vars(real)}
+    own, held_out, train = (pieces.statistics for pieces in sets.values())
+    is_defined = np.isnan(held_out).mean(axis=0) <= 0.5
     rows = [
         StatisticRow(name, _summary(ours), _summary(theirs), area_alone(ours, theirs))
-        for name, ours, theirs, kept in zip(NAMES, own.T, real.held_out.T, is_defined, strict=True)
+        for name, ours, theirs, kept in zip(NAMES, own.T, held_out.T, is_defined, strict=True)
         if kept
     ]
     rows.sort(key=lambda row: -np.nan_to_num(row.area))
-    sets = {"generated": own, **vars(real)}
-    counts = {name: len(figures) for name, figures in sets.items()}
-    kept = [figures[:, is_defined] for figures in sets.values()]
+    counts = {name: len(pieces.scores) for name, pieces in sets.items()}
+    kept = [figures[:, is_defined] for figures in (own, held_out, train)]
     told_apart = tell_apart(kept[0], kept[1], kept[2], seed)
-    return Comparison(counts, rows, told_apart, seed)
+    by_moves = tell_by_moves(PieceSet(scores).moves, real.held_out.moves, real.train.moves, seed)
+    return Comparison(counts, rows, told_apart, by_moves, seed)
 
 
 def statistics_of(pieces: Sequence[Score]) -> Reals:

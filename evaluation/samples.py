@@ -10,7 +10,7 @@ from tqdm import tqdm
 from data.corpus.corpus import SPLITS, Corpus, CorpusError
 from data.score import Score
 from data.tokens.tokenizer import decode
-from evaluation.comparison import RealStatistics, statistics_of
+from evaluation.comparison import PieceSet, RealPieces
 from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.length import Length
@@ -84,10 +84,10 @@ def sample_like_corpus(
     return sample_pieces(model, lengths, seed, "Writing pieces", candidates=candidates)
 
 
-def real_statistics(corpus: Corpus, seed: int) -> RealStatistics:
-    """Return the statistics of the held-out pieces of a corpus, valid and test, and of others."""
+def real_pieces(corpus: Corpus, seed: int) -> RealPieces:
+    """Return the held-out pieces of a corpus, valid and test, and those that train."""
     train, valid, test = (split_scores(corpus, name, MAX_PIECES, seed) for name in SPLITS)
     held_out = valid + test
     if not held_out:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    return RealStatistics(statistics_of(held_out), statistics_of(train))
+    return RealPieces(PieceSet(held_out), PieceSet(train))

@@ -9,7 +9,7 @@ from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.reader import MidiPieces
 from data.score import Score
 from data.tokens.tokenizer import decode
-from evaluation.comparison import Comparison, compare, statistics_of
+from evaluation.comparison import Comparison, compare
 from evaluation.likelihood import (
     Baseline,
     EvaluationSet,
@@ -19,7 +19,7 @@ from evaluation.likelihood import (
 )
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import Originality, PieceOriginality, measure_originality
-from evaluation.samples import real_statistics, sample_like_corpus
+from evaluation.samples import real_pieces, sample_like_corpus
 from generation.model import Model
 from model.record import TrainingRecord
 
@@ -73,7 +73,7 @@ def summarize_model(
     The model writes `count` pieces, as long as those of the corpus, which it was trained on.
     `beside` has other models by their names, of which the likelihood is measured too.
     """
-    real = real_statistics(corpus, seed)
+    real = real_pieces(corpus, seed)
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
     baselines = {**fit_baselines(corpus), **beside}
     likelihood = [measure_likelihood(model, baselines, split) for split in splits]
@@ -98,7 +98,7 @@ def summarize_model(
         model.record,
         corpus.name,
         likelihood,
-        compare(statistics_of(scores), real, seed),
+        compare(scores, real, seed),
         originality,
         written,
         given,

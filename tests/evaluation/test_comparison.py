@@ -8,7 +8,14 @@ import pytest
 
 from common.files import write_json
 from data.statistics import NAMES, statistics
-from evaluation.comparison import RealStatistics, area_alone, compare, distance, statistics_of
+from evaluation.comparison import (
+    PieceSet,
+    RealPieces,
+    area_alone,
+    compare,
+    distance,
+    statistics_of,
+)
 from evaluation.tables import LINE_WIDTH, statistics_lines
 from tests.folders import tune
 from tests.music import EMPTY, piece
@@ -19,8 +26,7 @@ DRUMS = piece([(0, 12, 36, 80, 128), (12, 12, 38, 80, 128), (24, 12, 36, 80, 128
 
 def compared(generated, held_out):
     """Pieces beside others, and beside the training pieces."""
-    real = RealStatistics(statistics_of(held_out), statistics_of(TUNES[12:]))
-    return compare(statistics_of(generated), real, seed=3)
+    return compare(generated, RealPieces(PieceSet(held_out), PieceSet(TUNES[12:])), seed=3)
 
 
 @pytest.fixture(scope="module")
