@@ -1,8 +1,78 @@
 """What people call who plays: a part by its name, a program by General MIDI's."""
 
+import re
+
 import pretty_midi
 
 from data.score import DRUMS, Grid
+
+# What names of parts begin a word with, in the languages of scores. Of several the longest counts.
+_INSTRUMENTS = {
+    **dict.fromkeys(("piano", "pianoforte", "klavier", "keyboard", "pno", "pfte"), 0),
+    **dict.fromkeys(("harpsichord", "cembalo", "clavecin", "continuo"), 6),
+    **dict.fromkeys(("organ", "orgel", "orgue"), 19),
+    **dict.fromkeys(("guitar", "gitarre", "chitarra", "lute", "laute"), 24),
+    **dict.fromkeys(("violin", "geige", "vln"), 40),
+    **dict.fromkeys(("viola", "bratsche", "vla"), 41),
+    **dict.fromkeys(("violoncell", "cello"), 42),
+    **dict.fromkeys(("contrabass", "contrebasse", "kontrabass", "double bass", "violone"), 43),
+    **dict.fromkeys(("harp", "harfe", "arpa"), 46),
+    **dict.fromkeys(("timpani", "pauken", "timbales"), 47),
+    **dict.fromkeys(("trumpet", "trompet", "tromba", "cornet"), 56),
+    **dict.fromkeys(("trombon", "posaune"), 57),
+    **dict.fromkeys(("tuba",), 58),
+    **dict.fromkeys(("horn", "corno"), 60),
+    **dict.fromkeys(("soprano sax",), 64),
+    **dict.fromkeys(("alto sax", "sax"), 65),
+    **dict.fromkeys(("tenor sax",), 66),
+    **dict.fromkeys(("baritone sax",), 67),
+    **dict.fromkeys(("oboe", "hautbois"), 68),
+    **dict.fromkeys(("english horn", "englischhorn", "cor anglais", "corno inglese"), 69),
+    **dict.fromkeys(("bassoon", "fagott", "basson"), 70),
+    **dict.fromkeys(("clarinet", "klarinette", "bass clarinet"), 71),
+    **dict.fromkeys(("piccolo",), 72),
+    **dict.fromkeys(("flute", "flauto", "flöte", "flûte"), 73),
+    **dict.fromkeys(("recorder", "blockflöte"), 74),
+}
+_NUMBERS = {  # what names say of several alike, in any place
+    word: number
+    for number, words in enumerate(
+        ("1 i 1st first", "2 ii 2nd second", "3 iii 3rd third", "4 iv 4th"), 1
+    )
+    for word in words.split()
+}
+_STRINGS = range(48, 52)  # programs of string ensembles
+
+
+def named_instrument(name: str) -> int | None:
+    """Return the program of the instrument that a name has in it."""
+    found = [word for word in _INSTRUMENTS if re.search(rf"\b{word}", name.casefold())]
+    return _INSTRUMENTS[max(found, key=len)] if found else None
+
+
+def played_by(name: str, program: int) -> int:
+    """Return the program of a part: of its name, where the one that is said is of its family.
+
+    So a Viola that says String Ensemble is a viola.
+    """
+    named = named_instrument(name)
+    if named is None or program == DRUMS or name == instrument_name(program, Grid()):
+        return program
+    is_near = named // 8 == program // 8 or (named // 8 == 5 and program in _STRINGS)
+    return named if is_near else program
+
+
+def spelling(name: str) -> str:
+    """Return how a name is compared: 1st Violin, Violin 1 and Violin are one, Cello is any.
+
+    A number stands at the end, but for 1.
+    """
+    words = re.findall(r"[^\W_]+", name.casefold())
+    numbers = [_NUMBERS[word] for word in words if word in _NUMBERS]
+    others = ["cello" if word.startswith("violoncell") else word for word in words]
+    others = [word for word in others if word not in _NUMBERS]
+    number = max(numbers, default=1)
+    return " ".join([*others, *([] if number == 1 else [str(number)])])
 
 
 def instrument_name(program: int, grid: Grid) -> str:

@@ -4,34 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-# What names of parts begin a word with, in the languages of scores. Of several the longest counts.
-_INSTRUMENTS = {
-    **dict.fromkeys(("piano", "pianoforte", "klavier", "keyboard", "pno", "pfte"), 0),
-    **dict.fromkeys(("harpsichord", "cembalo", "clavecin", "continuo"), 6),
-    **dict.fromkeys(("organ", "orgel", "orgue"), 19),
-    **dict.fromkeys(("guitar", "gitarre", "chitarra", "lute", "laute"), 24),
-    **dict.fromkeys(("violin", "geige", "vln"), 40),
-    **dict.fromkeys(("viola", "bratsche", "vla"), 41),
-    **dict.fromkeys(("violoncell", "cello"), 42),
-    **dict.fromkeys(("contrabass", "contrebasse", "kontrabass", "double bass", "violone"), 43),
-    **dict.fromkeys(("harp", "harfe", "arpa"), 46),
-    **dict.fromkeys(("timpani", "pauken", "timbales"), 47),
-    **dict.fromkeys(("trumpet", "trompet", "tromba", "cornet"), 56),
-    **dict.fromkeys(("trombon", "posaune"), 57),
-    **dict.fromkeys(("tuba",), 58),
-    **dict.fromkeys(("horn", "corno"), 60),
-    **dict.fromkeys(("soprano sax",), 64),
-    **dict.fromkeys(("alto sax", "sax"), 65),
-    **dict.fromkeys(("tenor sax",), 66),
-    **dict.fromkeys(("baritone sax",), 67),
-    **dict.fromkeys(("oboe", "hautbois"), 68),
-    **dict.fromkeys(("english horn", "englischhorn", "cor anglais", "corno inglese"), 69),
-    **dict.fromkeys(("bassoon", "fagott", "basson"), 70),
-    **dict.fromkeys(("clarinet", "klarinette", "bass clarinet"), 71),
-    **dict.fromkeys(("piccolo",), 72),
-    **dict.fromkeys(("flute", "flauto", "flöte", "flûte"), 73),
-    **dict.fromkeys(("recorder", "blockflöte"), 74),
-}
+from data.instrument_names import named_instrument
+
 _CHOIR = {  # voices by name, and the programs of the embedded chorales, from the top
     "canto|cantus|discant|sopran|superius|s": 40,
     "alto|alt|altus|contralto|a": 41,
@@ -51,7 +25,7 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
     chorales, by their names where these keep as many apart as by their places from the top. A
     single part that tells nothing is a piano.
     """
-    programs = [_of_name(name) if program is None else program for name, program in parts]
+    programs = [named_instrument(name) if program is None else program for name, program in parts]
     voices = [
         number
         for number, (name, said) in enumerate(parts)
@@ -71,12 +45,6 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
     ]
 
 
-def _of_name(name: str) -> int | None:
-    """Return the program of the instrument that a name has in it."""
-    found = [word for word in _INSTRUMENTS if re.search(rf"\b{word}", name.casefold())]
-    return _INSTRUMENTS[max(found, key=len)] if found else None
-
-
 def _of_voice(name: str, otherwise: int) -> int:
     """Return the program of the voice of a choir that a name has in it."""
     found = (program for words, program in _CHOIR.items() if _has_word(name, words))
@@ -84,7 +52,7 @@ def _of_voice(name: str, otherwise: int) -> int:
 
 
 def _is_singer(name: str) -> bool:
-    return _of_name(name) is None and _has_word(name, "|".join([_ANY_VOICE, *_CHOIR]))
+    return named_instrument(name) is None and _has_word(name, "|".join([_ANY_VOICE, *_CHOIR]))
 
 
 def _has_word(name: str, words: str) -> bool:

@@ -1,35 +1,41 @@
 """Parts: which tracks of a file play which, and which parts the files of a folder have."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
-from data.instrument_names import instrument_name
+from data.instrument_names import instrument_name, played_by, spelling
 from data.midi.events import Events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
 
 LEAST_SHARE = 0.1  # of the files, in which a part is for it to have a name
 _LONGEST_NAME = 40
 
+_Key: TypeAlias = tuple[str, int]
+
 
 def tracks_of(events: Events) -> list[Part]:
     """Return who plays each track: its name, or that of its program, and its program.
 
-    Of tracks that say the same the second is called "NAME 2", and so on. Drums are DRUMS.
+    Of tracks that say the same (`_key`) the second is called "NAME 2", and so on. Drums are DRUMS.
     """
     found: list[Part] = []
-    seen: Counter[tuple[str, int]] = Counter()
+    seen = set[_Key]()
     begin = 0
     for written, count in events.tracks:
-        program = int(events.notes[begin, 4])
+        said = int(events.notes[begin, 4])
         begin += count
         printed = "".join(letter if letter.isprintable() else " " for letter in written)
-        name = " ".join(printed[:_LONGEST_NAME].split()) or instrument_name(program, Grid())
-        seen[name.casefold(), program] += 1
-        number = seen[name.casefold(), program]
-        found.append(Part(name if number == 1 else f"{name} {number}", program))
+        name = " ".join(printed[:_LONGEST_NAME].split()) or instrument_name(said, Grid())
+        part, number = Part(name, said), 1
+        while _key(part) in seen:
+            number += 1
+            part = replace(part, name=f"{name} {number}")
+        seen.add(_key(part))
+        found.append(part)
     return found
 
 
@@ -42,14 +48,14 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
     Args:
         pieces: the tracks of each.
     """
-    spelled: dict[tuple[str, int], Part] = {}
-    pieces_with: Counter[tuple[str, int]] = Counter()
-    places: Counter[tuple[str, int]] = Counter()  # sums of their places in files, from 0 to 1
+    spelled: dict[_Key, Part] = {}
+    pieces_with: Counter[_Key] = Counter()
+    places: Counter[_Key] = Counter()  # sums of their places in files, from 0 to 1
     count = 0
     for tracks in pieces:
         count += 1
         for place, part in enumerate(tracks):
-            key = (part.name.casefold(), part.program)
+            key = _key(part)
             spelled.setdefault(key, part)
             pieces_with[key] += 1
             places[key] += place
@@ -72,24 +78,29 @@ def with_parts(events: Events, grid: Grid) -> Events:
         notes = events.notes.copy()
         if grid.parts:
             notes[:, 4] += UNNAMED * (notes[:, 4] != DRUMS)
-        return dataclasses.replace(events, notes=notes)
-    exact = {(part.name.casefold(), part.program): n for n, part in enumerate(grid.parts)}
-    by_name = {part.name.casefold(): n for n, part in reversed([*enumerate(grid.parts)])}
+        return replace(events, notes=notes)
+    parts = [*reversed([*enumerate(grid.parts)])]  # of several alike the first counts
+    exact, by_name = {_key(part): n for n, part in parts}, {_key(part)[0]: n for n, part in parts}
     numbers = []
     for part in tracks_of(events):
-        name = part.name.casefold()
-        number = exact.get((name, part.program))
+        name, program = _key(part)
+        number = exact.get((name, program))
         if number is None and _has_name(part):
             number = by_name.get(name)
         if number is None:
-            number = UNNAMED + part.program
-        numbers.append(DRUMS if part.program == DRUMS else number)
+            number = UNNAMED + program
+        numbers.append(DRUMS if program == DRUMS else number)
     notes = events.notes.copy()
     notes[:, 4] = np.repeat(numbers, [count for _, count in events.tracks])
-    return dataclasses.replace(events, notes=notes)
+    return replace(events, notes=notes)
+
+
+def _key(part: Part) -> _Key:
+    """Return by what parts are told apart: how a name is spelled, and who plays."""
+    return spelling(part.name), played_by(part.name, part.program)
 
 
 def _has_name(part: Part) -> bool:
     """Return whether a name says more than the program."""
-    is_drums = part.program == DRUMS
-    return not is_drums and part.name.casefold() != instrument_name(part.program, Grid()).casefold()
+    name, program = _key(part)
+    return program != DRUMS and name != spelling(instrument_name(program, Grid()))

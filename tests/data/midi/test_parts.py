@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.typed_json import from_json
-from data.instrument_names import instrument_name
+from data.instrument_names import instrument_name, played_by, spelling
 from data.midi.events import Events
 from data.midi.io import from_pretty_midi, midi_bytes, parse_events
 from data.midi.parts import common_parts, tracks_of, with_parts
@@ -22,12 +22,19 @@ POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)))
 
 letters = st.characters(min_codepoint=32, max_codepoint=0x4FF, categories=("L", "N", "P", "S"))
 names = st.lists(st.text(letters, min_size=1, max_size=8), min_size=1, max_size=3).map(" ".join)
+
+
+def told_by(part):
+    """The spelling of a part's name, and who plays it."""
+    return spelling(part.name), played_by(part.name, part.program)
+
+
 parts = st.builds(Part, names, st.integers(0, 127)).filter(
-    lambda part: part.name.casefold() != instrument_name(part.program, Grid()).casefold()
+    lambda part: told_by(part)[0] != spelling(instrument_name(told_by(part)[1], Grid()))
 )
-grids = st.lists(
-    parts, max_size=MOST_PARTS, unique_by=lambda part: (part.name.casefold(), part.program)
-).map(lambda chosen: Grid(parts=tuple(chosen)))
+grids = st.lists(parts, max_size=MOST_PARTS, unique_by=told_by).map(
+    lambda chosen: Grid(parts=tuple(chosen))
+)
 
 
 def tracks_like(*tracks):
@@ -68,6 +75,29 @@ def test_tracks_that_say_the_same_are_numbered_and_names_are_cleaned():
         Part("left hand", 1),
         Part("Violin", 40),
         Part("x" * 40, 0),
+    ]
+
+
+def test_a_part_is_the_same_however_its_name_is_spelled():
+    """As editions of string quartets name them, and sampled strings beside single ones."""
+    plain = [("Violin", 40), ("Violin 2", 40), ("Viola", 41), ("Cello", 42)]
+    others = [("1st Violin", 40), ("2nd Violin", 48), ("Viola", 48), ("Violoncello", 42)]
+    roman = [("Violin I", 48), ("VIOLIN II.", 40), ("Viola", 41), ("cello", 43)]
+    pieces = [tracks_like(*tracks) for tracks in (plain, others, roman)]
+    parts = common_parts(map(tracks_of, pieces))
+    assert parts == (Part("Violin 2", 40),)  # the others' names say no more than programs
+    for events in pieces:
+        numbers = with_parts(events, Grid(parts=parts)).notes[:, 4].tolist()
+        assert numbers == [UNNAMED + 40, 0, UNNAMED + 41, UNNAMED + 42]
+
+
+def test_what_a_file_says_counts_where_a_name_is_far_from_it_or_its_own():
+    tracks = (("Muted Trumpet", 59), ("Horn section", 33), ("Violin I", 40), ("1st violin", 40))
+    assert tracks_of(tracks_like(*tracks)) == [
+        Part("Muted Trumpet", 59),
+        Part("Horn section", 33),
+        Part("Violin I", 40),
+        Part("1st violin 2", 40),  # there is a first one already
     ]
 
 
