@@ -43,7 +43,7 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
     """Return the parts that a tenth of the pieces name, and two at least; the commonest MOST_PARTS.
 
     They are in the order that they have in the files. A name that says no more than the program is
-    none, and drums are none.
+    none, unless there is a second of it, such as a second violin. Drums are none.
 
     Args:
         pieces: the tracks of each.
@@ -59,10 +59,14 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
             spelled.setdefault(key, part)
             pieces_with[key] += 1
             places[key] += place
+    common = [
+        key for key, number in pieces_with.most_common() if number >= max(2, LEAST_SHARE * count)
+    ]
     named = [
-        key
-        for key, number in pieces_with.most_common()
-        if number >= max(2, LEAST_SHARE * count) and _has_name(spelled[key])
+        (name, program)
+        for name, program in common
+        if _has_name(spelled[name, program])
+        or (program != DRUMS and (f"{name} 2", program) in common)
     ][:MOST_PARTS]
     named.sort(key=lambda key: (places[key] / pieces_with[key], key))
     return tuple(spelled[key] for key in named)
