@@ -41,7 +41,7 @@ _NUMBERS = {  # what names say of several alike, in any place
     )
     for word in words.split()
 }
-_STRINGS = range(48, 52)  # programs of string ensembles
+_STRINGS, _ENSEMBLES = range(40, 48), range(48, 52)  # programs of strings
 
 
 def named_instrument(name: str) -> int | None:
@@ -58,21 +58,21 @@ def played_by(name: str, program: int) -> int:
     named = named_instrument(name)
     if named is None or program == DRUMS or name == instrument_name(program, Grid()):
         return program
-    is_near = named // 8 == program // 8 or (named // 8 == 5 and program in _STRINGS)
+    is_near = named // 8 == program // 8 or (named in _STRINGS and program in _ENSEMBLES)
     return named if is_near else program
 
 
 def spelling(name: str) -> str:
-    """Return how a name is compared: 1st Violin, Violin 1 and Violin are one, Cello is any.
+    """Return how a name is compared: a number stands at its end, but for 1.
 
-    A number stands at the end, but for 1.
+    So 1st Violin, Violin I and Violin are one, and so are Violoncello and Cello.
     """
     words = re.findall(r"[^\W_]+", name.casefold())
     numbers = [_NUMBERS[word] for word in words if word in _NUMBERS]
-    others = ["cello" if word.startswith("violoncell") else word for word in words]
-    others = [word for word in others if word not in _NUMBERS]
+    others = [word for word in words if word not in _NUMBERS]
+    others = ["cello" if word.startswith("violoncell") else word for word in others]
     number = max(numbers, default=1)
-    return " ".join([*others, *([] if number == 1 else [str(number)])])
+    return " ".join(others if number == 1 else [*others, str(number)])
 
 
 def instrument_name(program: int, grid: Grid) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from common.arrays import Reals
+from common.arrays import Bools, Ints, Reals
 
 FOLDS = 5
 REAL_DRAWS = 3  # of training pieces, which a classifier is to tell from held-out ones
@@ -47,9 +48,8 @@ def tell_apart(generated: Reals, held_out: Reals, train: Reals, seed: int) -> To
     Returns:
         NaN where a set has fewer pieces than there are folds.
     """
-    draw = np.random.default_rng(seed).permutation
-    real = [train[draw(len(train))[: len(generated)]] for _ in range(REAL_DRAWS)]
-    areas = [_areas(pieces, held_out, seed) for pieces in real]
+    drawn = draws(len(train), len(generated), seed)
+    areas = [_areas(train[places], held_out, seed) for places in drawn]
     means = (float(np.mean([getattr(each, name) for each in areas])) for name in vars(areas[0]))
     return ToldApart(_areas(generated, held_out, seed), Areas(*means))
 
@@ -61,19 +61,28 @@ def _areas(ours: Reals, real: Reals, seed: int) -> Areas:
     # here, for this library takes a second to import
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     figures = comparable(np.concatenate([ours, real]))
     is_real = np.arange(len(figures)) >= len(ours)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     forest = RandomForestClassifier(TREES, class_weight="balanced", random_state=seed)
     logistic = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    found = []
-    for classifier in (forest, logistic):
-        chances = cross_val_predict(classifier, figures, is_real, cv=folds, method="predict_proba")
-        found.append(float(roc_auc_score(is_real, chances[:, 1])))
-    return Areas(*found)
+    return Areas(*(area(each, figures, is_real, seed) for each in (forest, logistic)))
+
+
+def draws(count: int, size: int, seed: int) -> list[Ints]:
+    """Return the places of REAL_DRAWS draws of so many of the training pieces."""
+    draw = np.random.default_rng(seed).permutation
+    return [draw(count)[:size] for _ in range(REAL_DRAWS)]
+
+
+def area(classifier: Any, figures: Any, is_real: Bools, seed: int) -> float:
+    """Return how well a classifier of sklearn's tells which of (pieces, F) are real, (pieces,)."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    chances = cross_val_predict(classifier, figures, is_real, cv=folds, method="predict_proba")
+    return float(roc_auc_score(is_real, chances[:, 1]))
 
 
 def comparable(figures: Reals) -> Reals:

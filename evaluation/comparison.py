@@ -80,7 +80,8 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
         real: those of others, on the same grid.
         seed: of the classifiers.
     """
-    sets = {"generated": PieceSet(scores), **vars(real)}
+    generated = PieceSet(scores)
+    sets = {"generated": generated, **vars(real)}
     own, held_out, train = (pieces.statistics for pieces in sets.values())
     is_defined = np.isnan(held_out).mean(axis=0) <= 0.5
     rows = [
@@ -92,7 +93,7 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
     counts = {name: len(pieces.scores) for name, pieces in sets.items()}
     kept = [figures[:, is_defined] for figures in (own, held_out, train)]
     told_apart = tell_apart(kept[0], kept[1], kept[2], seed)
-    by_moves = tell_by_moves(PieceSet(scores).moves, real.held_out.moves, real.train.moves, seed)
+    by_moves = tell_by_moves(generated.moves, real.held_out.moves, real.train.moves, seed)
     return Comparison(counts, rows, told_apart, by_moves, seed)
 
 

@@ -19,7 +19,7 @@ from common.interface import OCTAVE
 from data.keys import pitched_notes
 from data.score import Score
 from data.statistics import REST, VOICES, Music
-from evaluation.classifier import FOLDS, REAL_DRAWS
+from evaluation.classifier import FOLDS, area, draws
 
 Moves: TypeAlias = dict[str, float]  # the square root of the share of each
 
@@ -48,9 +48,8 @@ def tell_by_moves(
     Returns:
         NaN where a set has fewer pieces than there are folds.
     """
-    draw = np.random.default_rng(seed).permutation
-    draws = [draw(len(train))[: len(generated)].tolist() for _ in range(REAL_DRAWS)]
-    real = [_area([train[n] for n in drawn], held_out, seed) for drawn in draws]
+    drawn = draws(len(train), len(generated), seed)
+    real = [_area([train[n] for n in places.tolist()], held_out, seed) for places in drawn]
     return ToldByMoves(_area(generated, held_out, seed), float(np.mean(real)))
 
 
@@ -66,8 +65,9 @@ def moves_of(score: Score) -> Moves:
     for high, low in combinations(range(len(VOICES)), 2):
         both = pitch[:, [high, low]]
         sounds = (both != REST).all(axis=1)
-        steps = np.diff(both, axis=0)[sounds[:-1] & sounds[1:]].clip(-FARTHEST, FARTHEST)
-        to = ((both[1:, 0] - both[1:, 1]) % OCTAVE)[sounds[:-1] & sounds[1:]]
+        go_on = sounds[:-1] & sounds[1:]
+        steps = np.diff(both, axis=0)[go_on].clip(-FARTHEST, FARTHEST)
+        to = ((both[1:, 0] - both[1:, 1]) % OCTAVE)[go_on]
         rows = zip(*steps.T.tolist(), to.tolist(), strict=True)
         counts.update(f"{high} {low} {one} {two} {interval}" for one, two, interval in rows)
     return {move: float(np.sqrt(count / counts.total())) for move, count in counts.items()}
@@ -80,15 +80,11 @@ def _area(ours: Sequence[Moves], real: Sequence[Moves], seed: int) -> float:
     # here, for this library takes a second to import
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     shares = DictVectorizer().fit_transform([*ours, *real]).tocsc()
     shares = shares[:, shares.getnnz(axis=0) >= RARE].tocsr()
     is_real = np.arange(shares.shape[0]) >= len(ours)
     if not shares.shape[1]:
         return 0.5
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    chances = cross_val_predict(classifier, shares, is_real, cv=folds, method="predict_proba")
-    return float(roc_auc_score(is_real, chances[:, 1]))
+    return area(classifier, shares, is_real, seed)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -17,24 +18,31 @@ _LONGEST_NAME = 40
 _Key: TypeAlias = tuple[str, int]
 
 
+@lru_cache(maxsize=4096)  # files share names
+def part_key(part: Part) -> _Key:
+    """Return by what parts are told apart: how a name is spelled, and who plays."""
+    return spelling(part.name), played_by(part.name, part.program)
+
+
 def tracks_of(events: Events) -> list[Part]:
     """Return who plays each track: its name, or that of its program, and its program.
 
-    Of tracks that say the same (`_key`) the second is called "NAME 2", and so on. Drums are DRUMS.
+    Of tracks that say the same the second is called "NAME 2", and so on. Drums are DRUMS.
     """
     found: list[Part] = []
-    seen = set[_Key]()
+    seen: Counter[_Key] = Counter()  # the number of the latest track that says so
     begin = 0
     for written, count in events.tracks:
-        said = int(events.notes[begin, 4])
+        program = int(events.notes[begin, 4])
         begin += count
         printed = "".join(letter if letter.isprintable() else " " for letter in written)
-        name = " ".join(printed[:_LONGEST_NAME].split()) or instrument_name(said, Grid())
-        part, number = Part(name, said), 1
-        while _key(part) in seen:
-            number += 1
-            part = replace(part, name=f"{name} {number}")
-        seen.add(_key(part))
+        name = " ".join(printed[:_LONGEST_NAME].split()) or instrument_name(program, Grid())
+        part = Part(name, program)
+        said = part_key(part)
+        while seen[part_key(part)]:
+            seen[said] += 1
+            part = replace(part, name=f"{name} {seen[said]}")
+        seen[part_key(part)] = 1
         found.append(part)
     return found
 
@@ -55,7 +63,7 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
     for tracks in pieces:
         count += 1
         for place, part in enumerate(tracks):
-            key = _key(part)
+            key = part_key(part)
             spelled.setdefault(key, part)
             pieces_with[key] += 1
             places[key] += place
@@ -84,10 +92,13 @@ def with_parts(events: Events, grid: Grid) -> Events:
             notes[:, 4] += UNNAMED * (notes[:, 4] != DRUMS)
         return replace(events, notes=notes)
     parts = [*reversed([*enumerate(grid.parts)])]  # of several alike the first counts
-    exact, by_name = {_key(part): n for n, part in parts}, {_key(part)[0]: n for n, part in parts}
+    exact, by_name = (
+        {part_key(part): n for n, part in parts},
+        {part_key(part)[0]: n for n, part in parts},
+    )
     numbers = []
     for part in tracks_of(events):
-        name, program = _key(part)
+        name, program = part_key(part)
         number = exact.get((name, program))
         if number is None and _has_name(part):
             number = by_name.get(name)
@@ -99,12 +110,7 @@ def with_parts(events: Events, grid: Grid) -> Events:
     return replace(events, notes=notes)
 
 
-def _key(part: Part) -> _Key:
-    """Return by what parts are told apart: how a name is spelled, and who plays."""
-    return spelling(part.name), played_by(part.name, part.program)
-
-
 def _has_name(part: Part) -> bool:
     """Return whether a name says more than the program."""
-    name, program = _key(part)
+    name, program = part_key(part)
     return program != DRUMS and name != spelling(instrument_name(program, Grid()))

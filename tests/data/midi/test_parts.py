@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.typed_json import from_json
-from data.instrument_names import instrument_name, played_by, spelling
+from data.instrument_names import instrument_name, spelling
 from data.midi.events import Events
 from data.midi.io import from_pretty_midi, midi_bytes, parse_events
-from data.midi.parts import common_parts, tracks_of, with_parts
+from data.midi.parts import common_parts, part_key, tracks_of, with_parts
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
 from tests.music import events_of, random_score
@@ -22,17 +22,10 @@ POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)))
 
 letters = st.characters(min_codepoint=32, max_codepoint=0x4FF, categories=("L", "N", "P", "S"))
 names = st.lists(st.text(letters, min_size=1, max_size=8), min_size=1, max_size=3).map(" ".join)
-
-
-def told_by(part):
-    """The spelling of a part's name, and who plays it."""
-    return spelling(part.name), played_by(part.name, part.program)
-
-
 parts = st.builds(Part, names, st.integers(0, 127)).filter(
-    lambda part: told_by(part)[0] != spelling(instrument_name(told_by(part)[1], Grid()))
+    lambda part: part_key(part)[0] != spelling(instrument_name(part_key(part)[1], Grid()))
 )
-grids = st.lists(parts, max_size=MOST_PARTS, unique_by=told_by).map(
+grids = st.lists(parts, max_size=MOST_PARTS, unique_by=part_key).map(
     lambda chosen: Grid(parts=tuple(chosen))
 )
 
