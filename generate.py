@@ -225,7 +225,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     count = "pieces to keep (default: %(default)s)"
     add("--num-samples", "--count", metavar="N", type=positive_integer, default=1, help=count)
     best = (
-        "write so many at once, and every four bars go on from the one most like training\n"
+        "write so many at once, and every few bars go on from the one most like training\n"
         "pieces, or in which all --programs play (default: 8 with a model that can judge)"
     )
     add("--best-of", metavar="K", type=positive_integer, help=best)

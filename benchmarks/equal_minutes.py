@@ -3,8 +3,8 @@
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
 Etude is trained as README says, by `configs/folder.yaml`, but from nothing, unless `--begin_with
-auto` lets it begin as that says. GPT-2 is of the same size and context, and learns from the same
-training pieces in other keys, too; each part is an instrument of its own.
+auto` lets it begin as that says. GPT-2 is of the same size, with windows of as many tokens, and
+learns from the same training pieces in other keys, too; each part is an instrument of its own.
 A REMI has as many steps a beat (or a second) as Etude's grid, velocities and tempi as Etude has
 them, and no other tokens. Both are scored on the validation pieces by the tokens of each note
 summed, with at least half a context before what is scored; GPT-2 by the better of its weights after
@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,19 @@ import symusic
 import torch
 from torch.nn import functional
 
-from benchmarks.gpt2 import CONTEXT, of_transformers
+from benchmarks.gpt2 import of_transformers
 from benchmarks.models import model_and_corpus
 from benchmarks.tables import parser_of
 from benchmarks.training import PRECISIONS
 from common.arrays import Ints
+from common.cli import fail
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
 from training.command import fast_precision
 
-WIDTH, BATCH, RATE, DROPOUT = 128, 4, 0.002, 0.1
+WIDTH, RATE, DROPOUT = 128, 0.002, 0.1
+TOKENS = 2048  # a step
 WARM_UP = 100  # steps
 KEYS = 6  # semitones up and down
 LONGEST = 16  # quarter notes, or seconds, that a duration may take
@@ -106,16 +109,17 @@ class Trained:
     Args:
         remi: of the ids.
         lines: of the training pieces.
+        context: T, tokens of a window.
     """
 
-    def __init__(self, remi: Any, lines: list[Ints]) -> None:
+    def __init__(self, remi: Any, lines: list[Ints], context: int) -> None:
         torch.manual_seed(0)
         self.rng = np.random.default_rng(0)
-        self.lines = lines
+        self.lines, self.context = lines, context
         self.shares = np.array([len(line) for line in lines]) / sum(map(len, lines))
         self.is_pitch = np.zeros(len(remi), dtype=bool)
         self.is_pitch[[id_ for name, id_ in remi.vocab.items() if name.startswith("Pitch_")]] = True
-        self.model = of_transformers(len(remi), WIDTH, DROPOUT)
+        self.model = of_transformers(len(remi), WIDTH, DROPOUT, context)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.05
         )
@@ -129,17 +133,17 @@ class Trained:
         return logits.float()
 
     def window(self) -> Ints:
-        """Draw a window (CONTEXT + 1,) of a piece in any key, Pad (0) after its end."""
+        """Draw a window (T + 1,) of a piece in any key, Pad (0) after its end."""
         line = self.lines[self.rng.choice(len(self.lines), p=self.shares)]
-        begin = self.rng.integers(max(1, len(line) - CONTEXT))
-        window = line[begin : begin + CONTEXT + 1]
+        begin = self.rng.integers(max(1, len(line) - self.context))
+        window = line[begin : begin + self.context + 1]
         moved: Ints = window + self.is_pitch[window] * int(self.rng.integers(-KEYS, KEYS + 1))
         window = moved if np.array_equal(self.is_pitch[moved], self.is_pitch[window]) else window
-        return np.pad(window, (0, CONTEXT + 1 - len(window)))
+        return np.pad(window, (0, self.context + 1 - len(window)))
 
     def step(self, rate: float) -> None:
         """Learn from a batch, at a rate."""
-        ids = torch.from_numpy(np.stack([self.window() for _ in range(BATCH)]))
+        ids = torch.from_numpy(np.stack([self.window() for _ in range(TOKENS // self.context)]))
         self.model.train()
         logits = self.logits(ids[:, :-1])
         loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), ignore_index=0)
@@ -168,10 +172,10 @@ class Trained:
     def nats(self, line: Ints) -> float:
         """Return the nats of a line after its first id."""
         self.model.eval()
-        total, scored, half = 0.0, 1, CONTEXT // 2
+        total, scored, half = 0.0, 1, self.context // 2
         while scored < len(line):
             begin = max(0, scored - half) if scored > 1 else 0
-            window = torch.from_numpy(line[begin : begin + CONTEXT + 1])[None]
+            window = torch.from_numpy(line[begin : begin + self.context + 1])[None]
             logits = self.logits(window[:, :-1])[0, scored - begin - 1 :]
             targets = window[0, scored - begin :]
             total += float(functional.cross_entropy(logits, targets, reduction="sum"))
@@ -189,6 +193,8 @@ def main() -> None:
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if missing := [name for name in ("miditok", "transformers") if find_spec(name) is None]:
+        fail(f"to train GPT-2 it needs {' and '.join(missing)}: pip installs them")
     path = Path(options.run) / "model.safetensors"
     if not path.exists():
         trained_by_etude(options.folder, options.run, options.minutes, options.begin_with)
@@ -201,7 +207,8 @@ def main() -> None:
     )
     notes = int(corpus.split("valid").note_counts.sum())
     print(f"{len(valid)} validation pieces, {notes:,} notes; REMI has {len(remi)} ids", flush=True)
-    theirs = Trained(remi, train).learn(options.minutes, valid) / notes
+    context = model.network.config.context_length
+    theirs = Trained(remi, train, context).learn(options.minutes, valid) / notes
     ours = model.record.valid_nats_per_note
     assert ours is not None  # there are validation pieces
     fewer = 1 - ours / theirs

@@ -712,9 +712,8 @@ GROUP_OF = np.repeat(np.arange(len(GROUPS)), [len(group.each) for group in GROUP
 IS_OF_ENDING = np.array([group.name == "ending" for group in GROUPS])[GROUP_OF]  # (F,)
 
 
-def statistics(score: Score) -> Numbers:
+def statistics(music: Music) -> Numbers:
     """Return (F,) the statistics of a piece, in the order of NAMES; NaN where not defined."""
-    if not len(score.notes):
+    if not len(music.score.notes):
         return np.full(len(NAMES), np.nan)
-    music = Music(score)
     return np.concatenate([group.of(music) for group in GROUPS])

@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from common.arrays import Reals
+from common.arrays import Ints, Reals
 from data.score import Score
-from data.statistics import NAMES, statistics
+from data.statistics import NAMES, Music, statistics
 from evaluation.classifier import ToldApart, tell_apart
-from evaluation.moves import Moves, ToldByMoves, moves_of, tell_by_moves
+from evaluation.moves import ToldByMoves, kept_back, tell_by_moves
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class PieceSet:
         return statistics_of(self.scores)
 
     @cached_property
-    def moves(self) -> list[Moves]:
-        """The moves of each piece."""
-        return [moves_of(score) for score in self.scores]
+    def moves(self) -> list[Ints]:
+        """The moves of each piece that no critic weighs."""
+        return [kept_back(score) for score in self.scores]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
 
 def statistics_of(pieces: Sequence[Score]) -> Reals:
     """Return (pieces, F) the statistics of each piece."""
-    return np.array([statistics(score) for score in pieces]).reshape(len(pieces), len(NAMES))
+    return np.array([statistics(Music(score)) for score in pieces]).reshape(len(pieces), len(NAMES))
 
 
 def area_alone(ours: Reals, theirs: Reals) -> float:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
-from common.arrays import Bools, Reals
+from common.arrays import Bools, Ints, Reals
 from data.critic import Critic, deviations_from
+from data.moves import IS_KEPT_BACK, moves_of
 from data.score import Score
-from data.statistics import IS_OF_ENDING
+from data.statistics import IS_OF_ENDING, Music
 from data.tokens.tokenizer import encode
 from evaluation.comparison import statistics_of
+from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
@@ -20,6 +23,9 @@ PIECES, FEWEST_PIECES = 1_500, 64  # that are written, and that there must be of
 LONG_PIECE_BARS = 32  # in longer ones the openings are compared, which have no ending
 OPENING_BARS = 16
 SHRINKAGE = 0.3  # of the covariance: statistics are many, pieces few
+PASSAGE_BARS, APART_BARS = 4, 2  # of passages in which moves are counted; from one to the next
+RARE = 20  # passages, fewer than which a move must not be in
+WEIGHT_PENALTY = 0.1  # C of the logistic regression on moves
 
 
 def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | None:
@@ -48,7 +54,8 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
     figures = statistics_of([*written, *real])
     if is_long:
         figures[:, IS_OF_ENDING] = np.nan
-    return _discriminant(figures, np.arange(len(figures)) >= len(written))
+    is_real = np.arange(len(figures)) >= len(written)
+    return _with_moves(_discriminant(figures, is_real), [*written, *real], is_real)
 
 
 def _discriminant(figures: Reals, is_real: Bools) -> Critic:
@@ -70,3 +77,34 @@ def _discriminant(figures: Reals, is_real: Bools) -> Critic:
     digits = 6  # a deviation stays above 0
     numbers = [tuple(np.round(each, digits).tolist()) for each in (means, deviations, weights)]
     return Critic(means=numbers[0], deviations=numbers[1], weights=numbers[2])
+
+
+def _with_moves(critic: Critic, pieces: Sequence[Score], is_real: Bools) -> Critic:
+    """Return a critic that weighs the moves of voices, too, of pieces some of which are real, (N,).
+
+    The weights are those of a logistic regression that tells passages apart by how often each move
+    is in them. So a piece that is not yet whole can be judged by its latest bars.
+    """
+    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
+
+    passages = [_passages(score) for score in pieces]
+    counts = counted([*chain.from_iterable(passages)])
+    weighed = np.flatnonzero(np.diff(counts.indptr) >= RARE)
+    if not len(weighed):
+        return critic
+    regression = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
+    of_real = np.repeat(is_real, [*map(len, passages)])
+    weights = regression.fit(counts[:, weighed].tocsr(), of_real).coef_[0]
+    return replace(
+        critic, moves=tuple(weighed.tolist()), move_weights=tuple(np.round(weights, 3).tolist())
+    )
+
+
+def _passages(score: Score) -> list[Ints]:
+    """Return the moves of each passage of a piece, without those that are kept back."""
+    (moves, times), lines, bars = moves_of(Music(score)), score.bar_starts, len(score.bars)
+    moves, times = moves[~IS_KEPT_BACK[moves]], times[~IS_KEPT_BACK[moves]]
+    return [
+        moves[(times >= lines[first]) & (times < lines[min(first + PASSAGE_BARS, bars)])]
+        for first in range(0, max(bars - PASSAGE_BARS, 0) + 1, APART_BARS)
+    ]

@@ -206,8 +206,8 @@ def statistics_notes(comparison: Comparison) -> Iterator[str]:
             f"By all {len(comparison.rows)} statistics generated pieces are told from held-out "
             f"ones with an area under the ROC curve of {told.generated.forest:.2f} (random forest) "
             f"and {told.generated.logistic:.2f} (logistic regression), training from held-out ones "
-            f"with {told.real.forest:.2f} and {told.real.logistic:.2f}. By the steps of one voice "
-            f"and of two together, which no critic counts, they are told with "
+            f"with {told.real.forest:.2f} and {told.real.logistic:.2f}. By moves of one voice "
+            f"and of two, a half that no critic weighs, they are told with "
             f"{number(moves.generated, 2)}, training pieces with {number(moves.real, 2)}."
         )
     yield (
@@ -222,7 +222,7 @@ def kept_note(comparison: Comparison, candidates: int) -> str:
     return (
         f"These were drawn once. Where every few bars the model's critic takes the best of "
         f"{candidates}, as generate.py does, the areas are {number(told.forest, 2)} and "
-        f"{number(told.logistic, 2)}, by steps {number(comparison.told_by_moves.generated, 2)}."
+        f"{number(told.logistic, 2)}, by moves {number(comparison.told_by_moves.generated, 2)}."
     )
 
 

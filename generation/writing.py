@@ -34,7 +34,8 @@ from model.sampling import sample
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
 
-BARS_AT_ONCE = 4  # after which a critic chooses one of the candidates
+BARS_AT_ONCE = 2  # after which a critic that weighs moves chooses one of the candidates
+BARS_OF_STATISTICS = 4  # and one that does not
 SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128, guided twice that
 
 
@@ -357,8 +358,9 @@ class _Rows:
             yield []
         while not is_over:
             is_over = True
-            if critic_of(model) and not is_alone:
-                state.at["rest_after"] = state.at["bar_count"].max() + BARS_AT_ONCE
+            if (critic := critic_of(model)) and not is_alone:
+                bars = BARS_AT_ONCE if critic.moves else BARS_OF_STATISTICS
+                state.at["rest_after"] = state.at["bar_count"].max() + bars
             for ids in sample(
                 model.steps,
                 self._ids_so_far(),

@@ -103,8 +103,9 @@ def interval_rows(n_programs: int, n_classes: int) -> int:
     return n_programs * (3 * (steps + classes) + OCTAVE + n_classes)
 
 
-# The fields that weights must fit: all that people choose but dropout.
-SHAPE = tuple(f.name for f in fields(DecoderOptions) if not f.name.endswith("dropout"))
+# The fields that weights must fit: all that people choose but dropout and the context.
+_ASIDE = ("dropout", "side_dropout", "context_length")
+SHAPE = tuple(f.name for f in fields(DecoderOptions) if f.name not in _ASIDE)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from training.module import MusicModule
 from training.options import Precision, RunOptions
 from training.pace import kept_settings, with_steps
 from training.tensorboard import MusicMonitor, RunLogger
+from training.windows import with_windows
 
 
 class StepProgress(TQDMProgressBar):
@@ -179,6 +180,7 @@ def make_run(subcommand: str, options: RunOptions) -> None:
     with ExitStack() as held:  # the run's folder, until the command ends
         options, steps_made = settled(subcommand, options, held)
         held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
+        options = with_windows(options)
         data = MusicDataModule(options.data, options.model.context_length)
         options = with_beginning(options, data)
         if subcommand == "fit":

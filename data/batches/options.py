@@ -16,6 +16,7 @@ class WindowOptions(Options):
     path: str = "bach"  # a folder of MIDI files; or bach or folk; or a .npy or .jsonl file
     datasets: str = "datasets"  # the folder in which tokenized corpora are kept
     batch_size: Positive = 8  # training windows a step and device
+    fit_windows: bool = False  # longer windows, and fewer of them, where eight bars are longer
     silence: Share = 0.0  # share of the windows in which some instruments are silent, but not all
     misreading: Share = 0.0  # share of the notes in windows that are a few semitones off
     given: Share = 0.0  # share of the windows in which some notes are known in advance

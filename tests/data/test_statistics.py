@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.statistics import GROUP_OF, GROUPS, NAMES, statistics
+from data.statistics import GROUP_OF, GROUPS, NAMES, Music, statistics
 from tests.folders import tune
 from tests.music import EMPTY, piece
 
@@ -29,7 +29,7 @@ def four_parts(chords, duration=12):
 
 
 def value(score, name):
-    return statistics(score)[NAMES.index(name)]
+    return statistics(Music(score))[NAMES.index(name)]
 
 
 def test_every_statistic_has_one_name_and_a_group():
@@ -67,13 +67,13 @@ def test_a_hymn_by_hand(name, expected):
 
 
 def test_what_is_not_there_is_not_a_number():
-    alone = statistics(tune(0))
+    alone = statistics(Music(tune(0)))
     groups = np.array([group.name for group in GROUPS])[GROUP_OF]
     is_undefined = np.isnan(alone)
     assert is_undefined[[" and " in name and "motion" in name for name in groups]].all()
-    assert np.isnan(statistics(EMPTY)).all()
+    assert np.isnan(statistics(Music(EMPTY))).all()
     drums = piece([(0, 12, 36, 80, 128), (24, 12, 38, 80, 128)])
-    assert {*groups[~np.isnan(statistics(drums))]} <= {"repetition", "pace"}
+    assert {*groups[~np.isnan(statistics(Music(drums)))]} <= {"repetition", "pace"}
 
 
 notes = st.tuples(
@@ -85,11 +85,11 @@ notes = st.tuples(
 @given(st.lists(notes, min_size=1, max_size=40), st.integers(-5, 5))
 def test_any_music_has_statistics_and_most_are_the_same_in_another_key(written, moved):
     score = piece(written)
-    found = statistics(score)
+    found = statistics(Music(score))
     assert found.shape == (len(NAMES),)
     assert not np.isinf(found).any()
     higher = piece([(on, long, pitch + moved, v, who) for on, long, pitch, v, who in written])
-    same = np.isclose(found, statistics(higher), equal_nan=True)
+    same = np.isclose(found, statistics(Music(higher)), equal_nan=True)
     keyless = [
         n for n, name in enumerate(NAMES) if name.startswith(("intervals", "motion", "chords"))
     ]

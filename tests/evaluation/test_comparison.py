@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common.files import write_json
-from data.statistics import NAMES, statistics
+from data.statistics import NAMES, Music, statistics
 from evaluation.comparison import (
     PieceSet,
     RealPieces,
@@ -42,7 +42,7 @@ def test_every_statistic_stands_there_and_those_that_tell_most_come_first(result
     areas = [row.area for row in result.rows if not math.isnan(row.area)]
     assert areas == sorted(areas, reverse=True)
     (row,) = (row for row in result.rows if row.name == "pace: notes a second")
-    values = [statistics(score)[NAMES.index(row.name)] for score in TUNES[6:12]]
+    values = [statistics(Music(score))[NAMES.index(row.name)] for score in TUNES[6:12]]
     assert row.held_out.mean == pytest.approx(np.mean(values))
     assert row.held_out.sd == pytest.approx(np.std(values, ddof=1))
 

@@ -5,7 +5,8 @@ import pytest
 
 from common.typed_json import from_json, to_json
 from data.critic import Critic
-from data.statistics import IS_OF_ENDING, NAMES
+from data.moves import IS_KEPT_BACK, MOVES, moves_of
+from data.statistics import IS_OF_ENDING, NAMES, Music
 from evaluation import fit_critic as fitting
 from evaluation.fit_critic import fit_critic
 from generation.compose import compose
@@ -13,21 +14,32 @@ from generation.length import Length
 from generation.model import load
 from generation.request import Request
 from tests.models import QUARTET, four_parts, untrained
-from tests.music import EMPTY
+from tests.music import EMPTY, line, piece
 
 ENOUGH = 10**6
+
+
+def duet(third, keys):
+    """Eight bars of two voices that go up and down together, a third or a fifth apart."""
+    upper = np.resize([60, 62, 64, 62], 32) + keys
+    lower = upper - (4 if third else 7)
+    notes = [*line(upper.tolist(), program=40), *line(lower.tolist(), program=42)]
+    return piece(notes, bars=[(4, 4, 48)] * 8)
 
 
 def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkeypatch):
     model = load(untrained(tmp_path / "m.safetensors", QUARTET))
     monkeypatch.setattr(fitting, "FEWEST_PIECES", 6)
     monkeypatch.setattr(fitting, "PIECES", 6)
+    monkeypatch.setattr(fitting, "RARE", 2)
     real = [four_parts(2 + n % 3) for n in range(8)]
     critic = fit_critic(model, real, ENOUGH)
     noise = compose(model, Request(length=Length(bars=3), samples=4, random_seed=9))
     likeness = [critic.likeness(piece.score) for piece in noise]
     assert max(likeness) < min(critic.likeness(score) for score in real)
     assert from_json(Critic, to_json(critic)) == critic
+    assert critic.moves
+    assert not IS_KEPT_BACK[list(critic.moves)].any()
     assert fit_critic(model, real, budget=10) is None
     assert fit_critic(model, real[:5], ENOUGH) is None
 
@@ -51,3 +63,37 @@ def test_what_is_not_defined_says_nothing_and_other_statistics_are_refused():
     with pytest.raises(ValueError, match="weighs"):
         Critic(zeros[1:], ones[1:], ones[1:])
     assert not Critic((), (), (), version=0).is_current
+
+
+def test_the_statistics_of_a_passage_say_less_than_those_of_a_piece():
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    share = np.array(["degree" in name for name in NAMES], dtype=float)
+    critic, bars = Critic(zeros, ones, tuple(share.tolist())), (2, 4, 8, 12, 24)
+    said = [critic.likeness(piece(line([60] * 4 * n), bars=[(4, 4, 48)] * n)) for n in bars]
+    assert np.all(np.diff(said[:4]) > 0)
+    assert said[4] == pytest.approx(said[3])
+
+
+def test_each_move_of_two_voices_counts_once_and_others_than_there_are_are_refused():
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    score = four_parts(3)
+    moves, counts = np.unique(moves_of(Music(score))[0], return_counts=True)
+    critic = Critic(zeros, ones, zeros, moves=(int(moves[0]),), move_weights=(0.5,))
+    assert counts[0] > 1
+    assert critic.likeness(score) == counts[0] / 2
+    for moves, weights in (((MOVES,), (1.0,)), ((1, 2), (1.0,))):
+        with pytest.raises(ValueError, match="moves"):
+            Critic(zeros, ones, ones, moves=moves, move_weights=weights)
+
+
+def test_what_two_voices_do_is_learned_passage_by_passage(monkeypatch):
+    monkeypatch.setattr(fitting, "IS_KEPT_BACK", np.zeros(MOVES, dtype=bool))
+    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
+    in_thirds = [duet(third=True, keys=n) for n in range(12)]
+    in_fifths = [duet(third=False, keys=n) for n in range(12)]
+    is_real = np.arange(24) < 12
+    blank = Critic(zeros, ones, zeros)
+    critic = fitting._with_moves(blank, [*in_thirds, *in_fifths], is_real)
+    new = critic.likeness(duet(True, 13).excerpt(0, 3), is_whole=False)
+    assert new > 0 > critic.likeness(duet(False, 13).excerpt(0, 3), is_whole=False)
+    assert fitting._with_moves(blank, in_thirds[:2], is_real[[0, -1]]) == blank

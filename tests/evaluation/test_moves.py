@@ -1,12 +1,13 @@
-"""Whether pieces are told apart by what their voices do from note to note."""
+"""Whether pieces are told apart by the moves that no critic weighs."""
 
 import math
 
 import numpy as np
 import pytest
 
+from data.moves import IS_KEPT_BACK
 from evaluation.classifier import FOLDS
-from evaluation.moves import moves_of, tell_by_moves
+from evaluation.moves import counted, kept_back, tell_by_moves
 from tests.music import EMPTY, line, piece
 
 UPPER, LOWER = 40, 42  # the programs of two voices
@@ -22,23 +23,19 @@ def duet(seed, contrary=0.5):
     return piece(notes, bars=[(4, 4, 48)] * 15)
 
 
-def test_moves_are_steps_of_a_voice_and_of_two_with_the_interval_that_they_come_to():
-    notes = [*line([60, 62, 64, 64], program=UPPER), *line([48, 47, 47, 48], program=LOWER)]
-    moves = moves_of(piece(notes))
-    assert moves == pytest.approx(
-        dict.fromkeys(("0 2 2", "3 -1 1", "0 3 2 -1 3", "0 3 2 0 5", "0 3 0 1 4"), 0.2**0.5)
-    )
-
-
-def test_a_line_alone_has_moves_and_a_piece_without_notes_has_none():
-    assert moves_of(piece(line([60, 62, 59]))) == {"0 2 -3": 1.0}
-    assert moves_of(EMPTY) == {}
+def test_only_moves_that_are_kept_back_are_counted():
+    moves = [kept_back(duet(0)), kept_back(EMPTY)]
+    assert len(moves[0])
+    assert IS_KEPT_BACK[moves[0]].all()
+    counts = counted(moves).toarray()
+    assert counts.sum(axis=1).tolist() == [len(moves[0]), 0]
+    assert counts[0, moves[0][0]] == (moves[0] == moves[0][0]).sum()
 
 
 def test_the_same_kind_of_pieces_cannot_be_told_and_others_can():
-    alike = [moves_of(duet(seed)) for seed in range(60)]
-    others = [moves_of(duet(seed, contrary=0.9)) for seed in range(60)]
-    real = [moves_of(duet(seed)) for seed in range(100, 220)]
+    alike = [kept_back(duet(seed)) for seed in range(60)]
+    others = [kept_back(duet(seed, contrary=0.9)) for seed in range(60)]
+    real = [kept_back(duet(seed)) for seed in range(100, 220)]
     told = tell_by_moves(alike, real[:60], real[60:], seed=0)
     assert abs(told.generated - 0.5) < 0.15
     assert abs(told.real - 0.5) < 0.15
@@ -46,6 +43,7 @@ def test_the_same_kind_of_pieces_cannot_be_told_and_others_can():
 
 
 def test_too_few_pieces_and_pieces_without_moves_have_no_figure_or_a_guess():
-    few = [moves_of(duet(0))] * (FOLDS - 1)
+    none = [kept_back(EMPTY)] * 9
+    few = [kept_back(duet(0))] * (FOLDS - 1)
     assert math.isnan(tell_by_moves(few, few, few, seed=0).generated)
-    assert tell_by_moves([{}] * 9, [{}] * 9, [{}] * 9, seed=0).generated == pytest.approx(0.5)
+    assert tell_by_moves(none, none, none, seed=0).generated == pytest.approx(0.5)
