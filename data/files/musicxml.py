@@ -18,19 +18,31 @@ def made_plain(musicxml: str) -> str:
 
     Programs leave out tuplets, hide or nest them, and write whole rests in bars of 2/4; verovio
     reads the printed values, but what counts is the duration beside them. So each note that lasts
-    another time than it says becomes a tuplet.
+    another time than it says becomes a tuplet. A voice that rests a whole measure twice in one, as
+    in some, would make it twice as long: one of these rests goes.
     """
     document = ElementTree.fromstring(musicxml)
     for entry in document.findall("part-list/score-part"):
         for part in document.findall("part"):
             if part.get("id") == entry.get("id"):
                 _split(document, entry, part)
-    divisions = Fraction(1)  # a quarter note
-    for element in document.iter():
+    divisions, bar = Fraction(1), Fraction(4)  # of a quarter note; quarter notes
+    measure, rested = document, list[tuple[str, str]]()  # voices that rest in all of it
+    for element in [*document.iter()]:
         if element.tag == "divisions":
             divisions = _number(element.text) or divisions
+        elif element.tag == "time" and (unit := _number(element.findtext("beat-type"))):
+            bar = 4 * _number(element.findtext("beats")) / unit
+        elif element.tag == "measure":
+            measure, rested = element, []
         elif element.tag == "note":
-            _set_value(element, divisions)
+            is_rest, voice = element.find("rest") is not None, _voice(element)
+            is_whole = is_rest and _number(element.findtext("duration")) == bar * divisions
+            if is_whole and voice in rested and element in measure:
+                measure.remove(element)
+            else:
+                rested += [voice] if is_whole else []
+                _set_value(element, divisions)
     return ElementTree.tostring(document, "unicode")
 
 
@@ -106,6 +118,11 @@ def _set_value(note: Element, divisions: Fraction) -> None:
         notations = SubElement(note, "notations")
         for end in ("start", "stop"):
             SubElement(notations, "tuplet", type=end)
+
+
+def _voice(note: Element) -> tuple[str, str]:
+    """Return the voice and the staff of a note."""
+    return note.findtext("voice", ""), note.findtext("staff", "")
 
 
 def _number(text: str | None) -> Fraction:

@@ -189,6 +189,17 @@ CHORALE = """!! in C\x85 of 3/4
 """
 
 
+def test_a_rest_of_a_whole_measure_that_is_written_twice_lasts_one(tmp_path):
+    rest = "<note><rest/><duration>12</duration><voice>1</voice></note>"
+    upper = [ATTRIBUTES.format("") + note("C5", 12), note("D5", 12)]
+    lower = [ATTRIBUTES.format("") + 2 * rest, note("E3", 12)]
+    path = tmp_path / "twice.musicxml"
+    path.write_text(score_of(("Violin", upper), ("Cello", lower)), encoding="utf-8")
+    score, _ = read_score(path, GRID)
+    assert len(score.bars) == 2
+    assert sorted(score.notes[["onset", "pitch"]].tolist()) == [(0, 72), (24, 52), (24, 74)]
+
+
 def test_voices_without_names_stay_apart(tmp_path):
     (tmp_path / "chorale.krn").write_text(CHORALE)
     score, _ = read_score(tmp_path / "chorale.krn", GRID)
