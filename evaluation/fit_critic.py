@@ -10,7 +10,7 @@ import numpy as np
 
 from common.arrays import Bools, Ints, Reals
 from data.critic import Critic, deviations_from
-from data.moves import IS_KEPT_BACK, moves_of
+from data.moves import FIRST_OF_PAIRS, IS_KEPT_BACK, moves_of
 from data.score import Score
 from data.statistics import IS_OF_ENDING, Music
 from data.tokens.tokenizer import encode
@@ -90,7 +90,7 @@ def _with_moves(critic: Critic, pieces: Sequence[Score], is_real: Bools) -> Crit
     passages = [_passages(score) for score in pieces]
     counts = counted([*chain.from_iterable(passages)])
     weighed = np.flatnonzero(np.diff(counts.indptr) >= RARE)
-    if not len(weighed):
+    if not (weighed >= FIRST_OF_PAIRS).any():  # of one voice statistics alone choose better
         return critic
     regression = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
     of_real = np.repeat(is_real, [*map(len, passages)])

@@ -97,3 +97,5 @@ def test_what_two_voices_do_is_learned_passage_by_passage(monkeypatch):
     new = critic.likeness(duet(True, 13).excerpt(0, 3), is_whole=False)
     assert new > 0 > critic.likeness(duet(False, 13).excerpt(0, 3), is_whole=False)
     assert fitting._with_moves(blank, in_thirds[:2], is_real[[0, -1]]) == blank
+    alone = [piece(line([60, 62, 64, 62] * 8), bars=[(4, 4, 48)] * 8)] * 24
+    assert fitting._with_moves(blank, alone, is_real) == blank
