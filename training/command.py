@@ -180,8 +180,8 @@ def make_run(subcommand: str, options: RunOptions) -> None:
     with ExitStack() as held:  # the run's folder, until the command ends
         options, steps_made = settled(subcommand, options, held)
         held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
-        options = with_windows(options)
         data = MusicDataModule(options.data, options.model.context_length)
+        options, data = with_windows(options, data)
         options = with_beginning(options, data)
         if subcommand == "fit":
             options = with_steps(options, data)

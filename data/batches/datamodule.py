@@ -3,7 +3,7 @@
 import itertools
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict
 
@@ -70,6 +70,13 @@ class MusicDataModule(LightningDataModule):
             return SequenceBatches(sequences, self.context_length)
         corpus = open_corpus(options.path, options.datasets, options.corpus)
         return MusicBatches(corpus, self.context_length, options)
+
+    def with_windows(self, options: DataOptions, context_length: int) -> "MusicDataModule":
+        """Return a datamodule of the same corpus of music, which is open, with other windows."""
+        other = MusicDataModule(options, context_length)
+        assert isinstance(self.source, MusicBatches)
+        other._source = replace(self.source, context_length=context_length, options=options)
+        return other
 
     @property
     def source(self) -> Batches:

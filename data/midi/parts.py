@@ -92,10 +92,8 @@ def with_parts(events: Events, grid: Grid) -> Events:
             notes[:, 4] += UNNAMED * (notes[:, 4] != DRUMS)
         return replace(events, notes=notes)
     parts = [*reversed([*enumerate(grid.parts)])]  # of several alike the first counts
-    exact, by_name = (
-        {part_key(part): n for n, part in parts},
-        {part_key(part)[0]: n for n, part in parts},
-    )
+    exact = {part_key(part): n for n, part in parts}
+    by_name = {part_key(part)[0]: n for n, part in parts}
     numbers = []
     for part in tracks_of(events):
         name, program = part_key(part)

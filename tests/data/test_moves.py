@@ -8,16 +8,8 @@ from data.statistics import Music
 from tests.music import EMPTY, line, piece
 
 UPPER, LOWER = 40, 42  # the programs of two voices
-GOLDEN = [
-    False,
-    True,
-    True,
-    True,
-    False,
-    False,
-    False,
-    False,
-]  # or critics had weighed what they are judged by
+# Were it others, critics would have weighed what they are judged by.
+GOLDEN = [False, True, True, True, False, False, False, False]
 
 
 def duet(upper, lower):

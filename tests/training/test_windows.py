@@ -4,11 +4,21 @@ from dataclasses import replace
 
 import pytest
 
+from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.corpus.corpus import open_corpus
 from tests.folders import write_tunes
+from training import windows
 from training.options import ModelOptions, RunOptions
-from training.windows import BARS, with_windows
+from training.windows import BARS
+
+
+def with_windows(options):
+    """The options, which are those of the data, too."""
+    data = MusicDataModule(options.data, options.model.context_length)
+    fitted, data = windows.with_windows(options, data)
+    assert (data.options, data.context_length) == (fitted.data, fitted.model.context_length)
+    return fitted
 
 
 @pytest.fixture
@@ -43,3 +53,13 @@ def test_windows_stay_where_nobody_asks_and_where_there_are_no_bars(options):
     ids = replace(options, data=DataOptions(path="steps.jsonl", fit_windows=True))
     for each in (as_said, in_seconds, ids):
         assert with_windows(each) == each
+
+
+def test_the_corpus_is_opened_once(options, capsys):
+    data = MusicDataModule(options.data, options.model.context_length)
+    _, longer = windows.with_windows(options, data)
+    longer.prepare_data()
+    assert longer is not data
+    assert longer.corpus is data.corpus
+    assert capsys.readouterr().out.count("pieces out of") == 1
+    assert longer.source.training().batch(0, 0, 2)[0].shape == (2, longer.context_length)
