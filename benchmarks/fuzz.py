@@ -46,7 +46,7 @@ from data.tokens.tokenizer import decode, encode
 # Grids of each kind, of steps that divide a bar and that do not, with meters and parts.
 GRIDS = (
     *(Grid(), Grid(24), Grid(meter=(4, 4)), SECONDS, Grid(10, "seconds")),
-    *(Grid(steps) for steps in (1, 2, 3, 5, 7, 11, 100, 960)),
+    *(Grid(steps) for steps in (1, 2, 3, 5, 7, 11, 96)),
     *(Grid(steps, meter=meter) for steps in (4, 7, 24) for meter in ((2, 4), (3, 4), (6, 8))),
     Grid(parts=(Part("Piano", 0), Part("Fiddle", 40)), meter=(4, 4)),
 )

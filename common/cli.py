@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 def explained(message: str, options: Iterable[str], advice: str) -> str:
     """Add to a parser's word of arguments that no option takes what may have been meant."""
     stray = message.removeprefix("unrecognized arguments: ")
-    if stray == message:
+    if stray == message or not stray.strip():
         return message
     word = stray.split()[0].partition("=")[0]
     is_option = word.startswith("-")
@@ -85,8 +85,14 @@ def print_error(message: str, program: str | None = None) -> None:
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print a line; what a terminal cannot hold, or would obey, is escaped."""
-    print(printable(line), file=file, flush=True)
+    """Print a line; what a terminal cannot hold, or would obey, is escaped.
+
+    Where nobody reads on, as after `| head`, the work goes on in silence.
+    """
+    try:
+        print(printable(line), file=file, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (file or sys.stdout).fileno())
 
 
 @contextmanager

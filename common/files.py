@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -103,7 +104,8 @@ def _temporary(path: Path) -> Path:
         with suppress(OSError, OverflowError):  # cannot be deleted; no process has such a number
             if not psutil.pid_exists(int(number)):  # os.kill(number, 0) would be Ctrl-C on Windows
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return path.with_name(f".{path.name}.{host}-{os.getpid()}{UNFINISHED}{path.suffix}")
+    name = zlib.crc32(os.fsencode(path.name))  # short, where the file's own is as long as it may be
+    return path.with_name(f".{name:08x}.{host}-{os.getpid()}{UNFINISHED}{path.suffix}")
 
 
 def _sync(path: Path) -> None:

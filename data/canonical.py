@@ -87,8 +87,8 @@ def canonical(
 
     Args:
         notes: (N,) of NOTE on the grid, in any order; a duration below 1 counts as 1.
-        bars: (M,) of BAR, no longer than their meters say. The last meter goes on until the last
-            onset lies in a bar; empty bars at the end go.
+        bars: (M,) of BAR, no longer than their meters say. If notes begin after the last, bars of
+            its meter are added. Bars after the one in which the last note begins are dropped.
         tempo_bpm: (M,) quarter notes a minute, one a bar.
         grid: of the steps. Where it has no meter, no bars and no tempi need be given.
 

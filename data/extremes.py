@@ -46,7 +46,7 @@ class Extremes:
         density = note_density(score)
         is_dense_enough = self.least_density <= density <= self.most_density  # not if NaN
         bars = bars_of(score)
-        allowed = max(self.bar_repetition, 1 / max(len(bars) - 1, 1))  # all may come twice
+        allowed = max(self.bar_repetition, 1 / max(len(bars) - 1, 1))  # each bar may come twice
         loops = bar_repetition(bars) > allowed or equal_in_a_row(bars) > max(self.equal_bars, 2)
         return loops or not is_dense_enough
 

@@ -220,8 +220,10 @@ def numeral(chord: Chord, key: Key) -> str:
     is_small = above[1] == 3
     text = (of.lower() if is_small else of) + _SIGNS.get(chord.kind, "")
     place = chord.classes.index(chord.bass)
-    if chord.kind in ("sus2", "sus4", "6", "m6", "9"):
-        text += chord.kind.removeprefix("m")
+    if chord.kind in ("6", "m6"):
+        text += "add6"
+    elif chord.kind in ("sus2", "sus4", "9"):
+        text += chord.kind
     elif place < len(above):
         text += _FIGURES[len(above)][place]
     if is_applied:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Bools, Reals, Records
+from data.chords import STEPS
 from data.score import DRUMS, Score
 
 Mode = Literal["major", "minor"]
@@ -34,7 +35,6 @@ _MINOR_FIFTHS = (-3, 4, -1, -6, 1, -4, 3, -2, 5, 0, -5, 2)
 LETTERS_BY_FIFTHS = "FCGDAEB"
 _CHROMATIC_FIFTHS: dict[Mode, int] = {"major": 3, "minor": 2}  # flats beyond the signature's
 
-_STEPS = {"c": 0, "d": 2, "e": 4, "f": 5, "g": 7, "a": 9, "b": 11}
 _ALTERATIONS = {"": 0, "#": 1, "♯": 1, "sharp": 1, "b": -1, "♭": -1, "flat": -1}
 _MAJOR = (0, 2, 4, 5, 7, 9, 11)
 _MINOR_HARMONIC = (0, 2, 3, 5, 7, 8, 10, 11)  # with its leading note
@@ -74,7 +74,7 @@ def parse_key(name: str) -> Key:
     mode = match["mode"] or ("M" if match["tonic"].isupper() else "m")
     is_minor = mode == "m" or mode.lower().startswith("min")
     alteration = _ALTERATIONS[(match["alteration"] or match["sign"] or "").lower()]
-    tonic = (_STEPS[match["tonic"].lower()] + alteration) % 12
+    tonic = (STEPS[match["tonic"].upper()] + alteration) % 12
     return Key(tonic, "minor" if is_minor else "major")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from data.keys import high_to_low, pitched_notes
 from data.score import Score
 
 RUN_NOTES = 8  # so many notes of the melody, or more, make a passage
+MOST_PLACES = 16  # of one run, the latest, with which it is compared
 SAME = 0.9  # the share of its notes that have been there, where all voices come again
 
 
@@ -47,7 +49,8 @@ def repeats_of(score: Score) -> list[Repeat]:
     if not len(pitched_notes(score)):
         return []
     onset, pitch = _melody(score)
-    seen: dict[tuple[int, ...], list[int]] = defaultdict(list)  # places of runs, by what is in them
+    # the latest places of runs, by what is in them
+    seen: dict[tuple[int, ...], deque[int]] = defaultdict(partial(deque[int], maxlen=MOST_PLACES))
     steps = np.diff(onset)
     found, place, registered = [], 0, 0
     while place + RUN_NOTES <= len(onset):

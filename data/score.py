@@ -39,6 +39,7 @@ BAR = np.dtype([("numerator", "<i4"), ("denominator", "<i4"), ("length", "<i4")]
 MOST_NUMERATOR, DENOMINATORS = 255, tuple(2**power for power in range(8))
 
 MAX_BAR_BEATS = 16  # quarter notes: a longer bar is split
+MOST_STEPS = {"beats": 96, "seconds": 1000}  # a quarter note, or a second
 
 # The tempi a Score can hold (beats a minute): within 2% of any, and the usual ones exactly.
 TEMPO_LEVELS = np.array([*range(16, 120, 2), *range(120, 301, 5)], dtype=np.int32)
@@ -79,8 +80,9 @@ class Grid:
     def __post_init__(self) -> None:
         if self.kind not in ("beats", "seconds"):
             raise ValueError(f"grid must be beats or seconds, not {self.kind!r}")
-        if self.steps_per_beat < 1:
-            raise ValueError(f"grid: steps_per_beat must be 1 or more, not {self.steps_per_beat}")
+        if not 1 <= self.steps_per_beat <= MOST_STEPS[self.kind]:
+            most, told = MOST_STEPS[self.kind], self.steps_per_beat
+            raise ValueError(f"grid: steps_per_beat must be 1 to {most:,}, not {told:,}")
         if len(self.parts) > MOST_PARTS or len({*self.parts}) < len(self.parts):
             raise ValueError(f"grid: there are at most {MOST_PARTS} parts, each once")
         for part in self.parts:
@@ -171,7 +173,13 @@ class Score:
         if not len(self.bars):
             return False
         numerator, denominator, length = self.bars[0].tolist()
-        return bool(length < self.grid.bar_steps(numerator, denominator))
+        is_alone = len(self.bars) == 1 or self.bars[0] != self.bars[1]  # else all are cut alike
+        return bool(length < self.grid.bar_steps(numerator, denominator) and is_alone)
+
+    @property
+    def first_number(self) -> int:
+        """The number that people give the first bar: 0 of an upbeat, or of a second, else 1."""
+        return int(self.grid.has_meter and not self.has_upbeat)
 
     @property
     def end_step(self) -> int:

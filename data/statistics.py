@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from common.arrays import Bools, Ids, Ints, Reals
 from common.interface import OCTAVE
-from data.keys import KEY_PROFILES, pitched_notes
+from data.extremes import note_density
+from data.keys import KEY_PROFILES, high_to_low, pitched_notes
 from data.score import Score
 
 Numbers: TypeAlias = Reals
@@ -149,7 +150,7 @@ class Music:
 
     def _lines(self) -> list[Line | None]:
         program, pitch = self.notes["program"], self.notes["pitch"].astype(np.int64)
-        by_height = sorted(np.unique(program).tolist(), key=lambda p: -pitch[program == p].mean())
+        by_height = high_to_low(self.score)
         if len(by_height) > len(VOICES):
             by_height = by_height[:2] + by_height[-2:]
         lines: list[Line | None] = [None] * len(VOICES)
@@ -695,12 +696,11 @@ def _in_repeated_runs(music: Music) -> float:
 @_group("pace", "notes a second", "notes at once", "onsets a bar", "deviation of notes a bar")
 def _pace(music: Music) -> Figures:
     score = music.score
-    seconds = float(score.step_seconds(score.end_step))
     onsets = np.unique(score.notes["onset"])
     in_bars = np.bincount(score.bar_positions[0], minlength=len(score.bars))
     bars = len(score.bars)
     return [
-        len(score.notes) / seconds if seconds else np.nan,
+        note_density(score),
         len(score.notes) / len(onsets),
         len(onsets) / bars,
         float(in_bars.std()),

@@ -221,7 +221,10 @@ class Style:
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn]
 
     def draw_regular(self, count: int, rng: np.random.Generator) -> Bools | None:
-        """Draw in which pieces bars are of one length, (count,); None: in all, or it is unknown."""
+        """Draw in which pieces bars are of one length, (count,).
+
+        None where nothing is drawn: nearly all training pieces have such bars, or it is unknown.
+        """
         if self.regular_bars is None or self.has_regular_bars:
             return None
         return rng.random(count) < self.regular_bars

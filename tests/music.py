@@ -8,11 +8,14 @@ from itertools import combinations, pairwise
 import numpy as np
 from hypothesis import strategies as st
 
+from data.batches.options import DataOptions
+from data.batches.windows import TrainingWindows
 from data.canonical import canonical
 from data.corpus.survey import COMMON_METERS, Survey
 from data.midi.events import Events
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.labels import describe
 from data.tokens.tokenizer import encode
@@ -97,6 +100,13 @@ def vocabulary_for(*pieces: Score, transpose: int = 0) -> Vocabulary:
     except VocabularyError:  # without notes
         base = SMALL if pieces[0].grid.has_meter else SMALL_SECONDS
         return replace(base, grid=pieces[0].grid)
+
+
+def windows_of(split, vocabulary, context_length, reach, **options) -> TrainingWindows:
+    """Training windows that are moved by so many semitones at most."""
+    features = SideFeatures(vocabulary, has_harmony=options.get("chords", 0) > 0)
+    drawn = DataOptions(transpose=reach, **options)
+    return TrainingWindows(split, features, context_length, drawn)
 
 
 def random_walks(

@@ -7,7 +7,6 @@ from torch.nn import functional
 
 from benchmarks.endings import with_unknown_end
 from common.interface import NOT_SCORED
-from data.batches.windows import TrainingWindows
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from generation.compose import compose
@@ -18,7 +17,7 @@ from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.decoding import network_of
 from tests.data.batches.test_windows import split_of
-from tests.music import piece, vocabulary_for
+from tests.music import piece, vocabulary_for, windows_of
 
 LAST, OTHER = 67, 60
 C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
@@ -36,7 +35,7 @@ def model():
     tunes = [tune(count) for count in range(2, 17)]
     vocabulary = vocabulary_for(*tunes)
     split = split_of([encode(score, vocabulary) for score in tunes], vocabulary)
-    windows = TrainingWindows(split, vocabulary, 32, reach=0)
+    windows = windows_of(split, vocabulary, 32, reach=0)
     torch.manual_seed(0)
     config = DecoderConfig(
         vocabulary.size,

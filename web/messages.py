@@ -32,7 +32,6 @@ MOST_NAME = 256  # of a model
 MOST_KEY = 20  # of a key
 MOST_CHORD_TEXT = 64  # of the chords of a bar
 MOST_PROGRAMS = 256
-MOST_STEPS = {"beats": 96, "seconds": 1000}  # a beat, or a second
 
 Program = Annotated[int, Range(0, MOST_PROGRAM)]
 Pitch = Annotated[int, Range(0, 127)]
@@ -173,8 +172,6 @@ def piece_of(message: Json) -> PagePiece:
     named = {name: data[name] for name in ("parts", "meter") if name in data}
     counts = {"steps_per_beat": data.get("steps"), "kind": data.get("grid")}
     grid: Grid = _checked(Grid, counts | named, "piece")
-    if grid.steps_per_beat > MOST_STEPS[grid.kind]:
-        raise MessageError("a piece must not be on so fine a grid")
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
     numerator, denominator, length = bars.T
@@ -204,6 +201,7 @@ def json_of(score: Score, is_own: Bools) -> Json:
     """Return a piece as the page holds it."""
     notes = score.notes
     columns = [notes[name] for name in ("onset", "duration", "pitch", "velocity", "program")]
+    columns[1] = np.minimum(columns[1], _NOTE_LIMITS[1][1])
     return {
         "notes": np.stack([*columns, is_own], axis=1).tolist(),
         "bars": [list(bar) for bar in score.bars.tolist()],

@@ -92,7 +92,7 @@ class MusicDataModule(LightningDataModule):
 
     @property
     def content(self) -> str | None:
-        """What tells the corpus from what its folder may become; None: of other sequences."""
+        """The hash of the music and of how it was read; None of other sequences."""
         return self.corpus.content if isinstance(self.corpus, Corpus) else None
 
     @property

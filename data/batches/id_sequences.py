@@ -94,7 +94,7 @@ class IdVocabulary:
         return " ".join(self.names[number] if self.names else str(number) for number in ids)
 
     def parse(self, text: str) -> Ints:
-        """Return the ids that people write: names or numbers, with spaces or commas between.
+        """Return the ids that people write, with spaces between, or commas where ids have no names.
 
         Raises:
             ValueError: a word that is none; the message is one line.
@@ -169,7 +169,7 @@ def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> I
     if not 0 <= least <= most < size:
         raise CorpusError(
             f"{path}: ids from {least} to {most}, where vocabulary_size or {NAMES} "
-            f"allows 0 to {size - 1}"
+            f"allows 0 to {max(size, 1) - 1}"
         )
     try:
         vocabulary = IdVocabulary(size, names)
@@ -190,7 +190,7 @@ def _names(path: Path) -> tuple[str, ...]:
     if path.stat().st_size > MOST_LINE_BYTES:
         raise CorpusError(f"{path}: larger than {MOST_LINE_BYTES >> 20} MiB, not read")
     try:
-        return tuple(path.read_text(encoding="utf-8").splitlines())
+        return tuple(path.read_text(encoding="utf-8-sig").splitlines())
     except UnicodeDecodeError:
         raise CorpusError(f"{path}: not text in UTF-8") from None
 

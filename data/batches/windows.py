@@ -60,40 +60,20 @@ class TrainingWindows:
 
     Args:
         split: where the windows come from; it holds at least one piece with a note.
-        vocabulary: of its tokens.
-        context_length: T, tokens that the model reads.
-        reach: the most semitones by which a window is moved, as far as its piece can.
-        silence: share of the windows in which some programs are silent, any but all of them.
-        misreading: share of the notes in `ids` that are moved by a few semitones; targets are not,
-            nor are given notes.
-        given: share of the windows in which some notes are given; their tokens are not scored.
-        chords: share of the windows beside which its chords are told; if there is any, the side
-            input has a block for them.
-
-    Attributes:
         features: what computes the side input.
+        context_length: T, tokens that the model reads.
+        options: how windows are drawn.
     """
 
     def __init__(
-        self,
-        split: Split,
-        vocabulary: Vocabulary,
-        context_length: int,
-        reach: int,
-        silence: float = 0.0,
-        misreading: float = 0.0,
-        given: float = 0.0,
-        chords: float = 0.0,
+        self, split: Split, features: SideFeatures, context_length: int, options: DataOptions
     ) -> None:
-        self._given, self._chords = given, chords
-        self._split, self._vocabulary = split, vocabulary
+        self._split, self.features, self._options = split, features, options
+        self._vocabulary = vocabulary = features.vocabulary
         self._kind_of = vocabulary.kind_of
         self._length = context_length + 1
-        self._reach, self._silence, self._misreading = reach, silence, misreading
-        self.features = SideFeatures(vocabulary, has_harmony=chords > 0)
-        self._tables = transpositions(vocabulary, reach)
+        self._tables = transpositions(vocabulary, options.transpose)
         self._slips = transpositions(vocabulary, MOST_SLIP)
-
         self._cutter = WindowCutter(
             *(split.tokens, split.piece_offsets, split.bar_offsets, split.bar_tempos),
             *(self._length, vocabulary),
@@ -141,24 +121,25 @@ class TrainingWindows:
         ]
 
     def _choose(self, seed: int, step: int, size: int) -> _Drawn:
-        rng = np.random.default_rng([seed, step])
+        rng, options = np.random.default_rng([seed, step]), self._options
         piece, bar = self._cutter.draw(rng, size)
-        low, high = self._split.shifts[piece].clip(-self._reach, self._reach).T
+        reach = options.transpose
+        low, high = self._split.shifts[piece].clip(-reach, reach).T
         shift = rng.integers(low, high + 1)
         has_known_length = rng.random(size) < KNOWN_LENGTH_SHARE
-        has_silence = rng.random(size) < self._silence
+        has_silence = rng.random(size) < options.silence
         silence = np.where(has_silence, rng.random(size), -1)
         order = rng.random((size, len(self._vocabulary.programs)))
         shape = (size, self._length - 1)
-        has_slipped = rng.random(shape) < self._misreading
+        has_slipped = rng.random(shape) < options.misreading
         slip = rng.integers(LEAST_SLIP, MOST_SLIP + 1, shape) * rng.choice((-1, 1), shape)
-        is_giving = rng.random(size) < self._given
+        is_giving = rng.random(size) < options.given
         giving = np.where(is_giving, rng.integers(2**32, size=size), -1)
         slip *= has_slipped
         has_known_key = rng.random(size) < KNOWN_KEY_SHARE
         has_known_final = has_known_length & (rng.random(size) < KNOWN_FINAL_SHARE)
         has_known_ensemble = rng.random(size) < KNOWN_ENSEMBLE_SHARE
-        telling = np.where(rng.random(size) < self._chords, rng.integers(2**32, size=size), -1)
+        telling = np.where(rng.random(size) < options.chords, rng.integers(2**32, size=size), -1)
         return _Drawn(
             *(piece, bar, shift, has_known_length, has_known_final, silence, order, slip, giving),
             *(has_known_key, has_known_ensemble, telling),
@@ -167,7 +148,7 @@ class TrainingWindows:
     def _whole(self, drawn: _Drawn) -> tuple[Ints, Bools, Bools]:
         """Return windows (B, W) as `WindowCutter.cut` does, moved, and Pad beyond the piece."""
         window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
-        window = self._tables[(drawn.shift + self._reach)[:, None], window]
+        window = self._tables[(drawn.shift + self._options.transpose)[:, None], window]
         return np.where(is_beyond, PAD, window), is_restated, is_beyond
 
     def _harmony(self, drawn: _Drawn, windows: Ints) -> tuple[Ints, ToldChords]:
@@ -198,7 +179,7 @@ class TrainingWindows:
             window, is_restated, is_beyond: from `_whole`.
         """
         silent = np.zeros_like(drawn.order, dtype=bool)
-        if self._silence:
+        if self._options.silence:
             silent = self._silent(window, drawn)
             is_left = ids_left(window, silent, self._vocabulary)
             to_left = np.argsort(~is_left, axis=1, kind="stable")  # (B, W)
@@ -411,11 +392,7 @@ class MusicBatches:
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""
-        options = self.options
-        return TrainingWindows(
-            *(self.learned, self.corpus.vocabulary, self.context_length, options.transpose),
-            *(options.silence, options.misreading, options.given, options.chords),
-        )
+        return TrainingWindows(self.learned, self.features, self.context_length, self.options)
 
     @property
     def masks_of(self) -> MasksOf:

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         options = CorpusOptions.from_settings(OPEN | vars(given))
         with ended_by_ctrl_c():
             corpus = open_corpus(given.folder, given.datasets, options, workers=given.workers)
-            print(f"{corpus.full_report()}\n")
-            say(f"in {corpus.folder}")
+            for line in [*corpus.full_report().splitlines(), "", f"in {corpus.folder}"]:
+                say(line)
     except (CorpusError, OSError) as error:
         fail(str(error))
 

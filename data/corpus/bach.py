@@ -25,7 +25,7 @@ TITLE = "Bach chorales"
 NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
 
 
-def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildReport:  # noqa: B008
+def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
     """Write every chorale to `folder/NAME.mid`; see `build_folder`."""
     return embedded.build_folder(folder / "bach.json", grid, partial(_chorales, grid, progress))
 

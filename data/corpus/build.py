@@ -30,7 +30,7 @@ from data.corpus.notation import notation_as_midi
 from data.corpus.options import FOLDERS, SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MusicFolder, read_pieces
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
-from data.corpus.store import FORMAT, MOST_IDS, Split, SplitCounts, write_split
+from data.corpus.store import FORMAT, Split, SplitCounts, write_split
 from data.corpus.survey import Survey, translation
 from data.corpus.trials import Reading, reading_of
 from data.files.read import SUFFIXES
@@ -81,9 +81,7 @@ class FilesRead:
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
 
-def build(
-    source: Source, out: Path, options: CorpusOptions, workers: int = 1, progress: bool = False
-) -> None:
+def build(source: Source, out: Path, options: CorpusOptions, workers: int, progress: bool) -> None:
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
     A source with files in train/, valid/ or test/ is split so, and keeps its copies;
@@ -95,6 +93,8 @@ def build(
         OSError: it cannot be written.
     """
     converted = out / "midi"
+    unread = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
+    file_count = len(source.files) + unread  # a book of tunes is one
     names, left_out = notation_as_midi(source.folder, source.files, converted, workers, progress)
     left_out = [*source.left_out, *left_out]
     source = replace(source, files=names, left_out=left_out, converted=converted)
@@ -122,7 +122,7 @@ def build(
     files_of = {split: names for split, (_, names) in written.items()}
     counts = {split: each for split, (each, _) in written.items()}
     scratch.unlink()
-    report = files.report(counts, {*files_of["train"]}, vocabulary.size)
+    report = files.report(file_count, counts, {*files_of["train"]}, vocabulary.size)
     corpus = {
         "format": FORMAT,
         "options": asdict(files.reading.options),
@@ -146,9 +146,6 @@ class _Pass:
         self.copies: list[Copy] = []
         self.pieces: list[Piece] = []  # that are used
         self.survey = Survey(self.grid)
-        if self.survey.wide.size > MOST_IDS:
-            steps = self.grid.steps_per_beat
-            raise CorpusError(f"{source.folder}: {steps} steps a beat are too many")
         self._first_with: dict[bytes, Piece] = {}  # by its fingerprint
 
     def ids(self, workers: int, progress: bool) -> Iterator[NDArray[np.uint16]]:
@@ -227,7 +224,11 @@ class _Pass:
         return numbers
 
     def report(
-        self, splits: dict[str, SplitCounts], trained_on: set[str], vocabulary_size: int
+        self,
+        file_count: int,
+        splits: dict[str, SplitCounts],
+        trained_on: set[str],
+        vocabulary_size: int,
     ) -> CorpusReport:
         """Return the report on the corpus, once it is written."""
         source = self.source
@@ -235,10 +236,9 @@ class _Pass:
             [self.pieces[number].name for number in work] for work in self.works if len(work) > 1
         ]
         held_out = [sum(name not in trained_on for name in work) for work in works]
-        others = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
         return CorpusReport(
             name=source.name,
-            files=len(source.files) + others,
+            files=file_count,
             splits_given=self.splits_given,
             grid=self.grid,
             vocabulary_size=vocabulary_size,
@@ -278,8 +278,8 @@ def read_and_encode(
     if read.names:  # so few that the steps of all together fit 32 bits
         ids, lengths = encode_batch(scores, wide)
     columns = (
-        *(read.names, lengths.tolist(), fingerprints(read.scores), sketches(read.events)),
-        *(lowest_pitches(read.scores).tolist(), read.grid_changes, read.unkept_notes),
+        *(read.names, lengths.tolist(), fingerprints(scores), sketches(read.events)),
+        *(lowest_pitches(scores).tolist(), read.grid_changes, read.unkept_notes),
     )
     pieces = [Piece(*row) for row in zip(*columns, strict=True)]
     return FilesRead(pieces, ids.astype(np.uint16), read.left_out)

@@ -157,7 +157,7 @@ def open_corpus(
         raise CorpusError(f"{folder}: no music file in it")
     content = _content_hash(folder, names, options)
     out = Path(datasets) / f"{name}-{content}"
-    if not out.is_dir():
+    if not (out / "corpus.json").is_file():
         from data.corpus.build import Source, build  # what is built is opened without it
 
         try:

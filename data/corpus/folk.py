@@ -37,7 +37,7 @@ RUN = 16
 HELD_OUT = 0.1  # share of the tunes in valid, and in test
 
 
-def build(folder: Path, grid: Grid = Grid(), progress: bool = True) -> BuildReport:  # noqa: B008
+def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
     """Write every tune to `folder/SPLIT/NAME.mid`; see `build_folder`.
 
     All versions of a tune, in any key and of either collection, go to one split. Of versions that

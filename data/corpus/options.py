@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from common.options import Options, Positive, Range
+from common.options import Options, Range
 from data.midi.instruments import Instruments
-from data.score import MAX_BAR_BEATS, SECONDS, Grid
+from data.score import MAX_BAR_BEATS, MOST_STEPS, SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
 FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}
@@ -26,7 +26,7 @@ class CorpusOptions(Options):
     """
 
     grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for what keeps to no beat
-    steps_per_beat: Positive = 12  # of a grid of beats: how finely a quarter note is divided
+    steps_per_beat: Annotated[int, Range(1, MOST_STEPS["beats"])] = 12  # of a quarter note
     instruments: Literal["auto", "original", "common", "piano"] = "original"  # as what they play
     programs: tuple[int, ...] | None = None  # to keep, 128 for drums; else all
     tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1

@@ -137,7 +137,8 @@ def least_tokens(scores: ScoreBatch) -> Ints:
     """Count (P,) the tokens that each piece takes at least: Notes, their Extends, Durations."""
     longest = scores.grid.bar_steps(*scores.grid.default_meter)
     of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
-    return np.asarray(reduce_segments(np.add, of_note, scores.note_offsets, empty=0))
+    of_notes = reduce_segments(np.add, of_note, scores.note_offsets, empty=0)
+    return np.asarray(of_notes + np.diff(scores.bar_offsets))
 
 
 def reason_of(error: Exception, path: Path) -> str:

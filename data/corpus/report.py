@@ -62,7 +62,8 @@ class CorpusReport:
 def report_text(report: CorpusReport) -> str:
     """Write the report for people, on a page."""
     name = printable(report.name)
-    title = f"{name}: {report.pieces:,} pieces out of {report.files:,} files"
+    files = "1 file" if report.files == 1 else f"{report.files:,} files"
+    title = f"{name}: {report.pieces:,} pieces out of {files}"
     parts = [[title], _splits_table(report), _music_lines(report)]
     parts += [_copies_lines(report), _works_lines(report), _left_out_lines(report.left_out)]
     return "\n\n".join("\n".join(lines) for lines in parts)
@@ -164,7 +165,7 @@ def _works_lines(report: CorpusReport) -> list[str]:
     works, torn = sorted(report.works, key=len, reverse=True), report.held_out_of_trained
     if not works:
         return ["Works of several pieces: none"]
-    fate = f"kept where they are: training has {torn:,} held-out pieces' works, too"
+    fate = f"kept where they are: {torn:,} held-out pieces are of works that training has, too"
     fate = fate if torn else "each in one split"
     head = f"Works of several pieces: {len(works):,} ({sum(map(len, works)):,} pieces), {fate}"
     return [head, *_few([f"  {len(names):,}: {_named(names)}" for names in works], "  ")]

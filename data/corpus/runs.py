@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Bools, Ints, offsets, segment_ids
+from common.arrays import Bools, Ints, segment_ids
 from data.canonical import ScoreBatch
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
@@ -111,14 +111,9 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
 
 def _bar_numbers(batch: ScoreBatch) -> Ints:
     """Return (N,) the number of the bar that each note begins in."""
-    first = batch.bar_offsets[segment_ids(batch.note_offsets)]  # bar of each note's piece
-    line = offsets(batch.bars["length"])
-    bar = np.searchsorted(line, line[first] + batch.notes["onset"], side="right") - 1
-    if not batch.grid.has_meter:
-        return np.asarray(bar - first)
-    numerator, denominator = (batch.bars[n].astype(np.int64) for n in ("numerator", "denominator"))
-    is_short = batch.bars["length"] < batch.grid.bar_steps(numerator, denominator)
-    return np.asarray(bar - first + 1 - is_short[first])  # an upbeat is bar 0
+    pieces = [batch[number] for number in range(len(batch))]
+    found = [score.bar_positions[0] + score.first_number for score in pieces]
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _is_on_top(line: Ints, onset: Ints, pitch: Ints, duration: Ints, release: int) -> Bools:

@@ -10,7 +10,7 @@ verovio reads little, becomes MusicXML first, by music21.
 import base64
 import bisect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -73,7 +73,8 @@ def midi_of(kind: str, text: str) -> bytes:
     score = symusic.Score(midi.ticks_per_quarter)
     score.tempos = midi.tempos
     score.time_signatures = _signatures(midi, measures, timemap[-1]["qstamp"])
-    levels = _levels(document, measures, midi.ticks_per_quarter)
+    begins = {note: each["qstamp"] for each in reversed(timemap) for note in each.get("on", ())}
+    levels = _levels(document, measures, begins, midi.ticks_per_quarter)
     programs = programs_of([(part.name, part.program) for part in parts])
     for number, (part, program) in enumerate(zip(parts, programs, strict=True)):
         staves = [track for track in midi.tracks if track.name == str(number)]
@@ -219,28 +220,58 @@ def _is_multiple(quarters: float, unit: float) -> bool:
 
 
 def _levels(
-    document: Element, measures: Sequence[tuple[float, str]], ticks_per_quarter: int
+    document: Element,
+    measures: Sequence[tuple[float, str]],
+    begins: Mapping[str, float],
+    ticks_per_quarter: int,
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the dynamics at each staff, as they are played: tick and velocity."""
+    """Return the dynamics at each staff, as they are played: tick and velocity.
+
+    Args:
+        document: the score.
+        measures: where each begins, in quarter notes, and its name, as they are played.
+        begins: likewise, notes by their names.
+        ticks_per_quarter: of the result.
+    """
     signs: dict[str, list[tuple[float, str, int]]] = {}
+    first = {name: begin for begin, name in reversed(measures)}
     beat = 1.0  # quarter notes
     for element in document.iter():
         unit = element.get("meter.unit") or (element.tag == "meterSig" and element.get("unit"))
         if unit and unit.isdecimal() and int(unit):
             beat = 4 / int(unit)
         if element.tag == "measure":
-            found = signs.setdefault(element.get(_ID, ""), [])
+            name = element.get(_ID, "")
+            found = signs.setdefault(name, [])
             for sign in element.iter("dynam"):
                 velocity = _VELOCITIES.get("".join(sign.itertext()).strip())
-                if velocity is not None:
-                    place = (float(sign.get("tstamp") or 1) - 1) * beat
-                    found.append((place, sign.get("staff", "").split(" ")[0], velocity))
+                if velocity is None:
+                    continue
+                staff, begin = _note_of(sign, element, begins)
+                place = (float(sign.get("tstamp") or 1) - 1) * beat
+                if sign.get("tstamp") is None and begin is not None:
+                    place = begin - first.get(name, begin)
+                found.append((place, sign.get("staff", staff).split(" ")[0], velocity))
     levels: dict[str, list[tuple[int, int]]] = {}
     for begin, name in measures:
         for place, staff, velocity in signs.get(name, ()):
             tick = round((begin + place) * ticks_per_quarter)
             levels.setdefault(staff, []).append((tick, velocity))
     return levels
+
+
+def _note_of(
+    sign: Element, measure: Element, begins: Mapping[str, float]
+) -> tuple[str, float | None]:
+    """Return the staff of the note or chord at which a sign stands, and when it begins, if any."""
+    start = sign.get("startid", "").removeprefix("#")
+    for staff in measure.iter("staff"):
+        for element in staff.iter():
+            if start and element.get(_ID) == start:
+                names = (each.get(_ID, "") for each in element.iter())
+                found = [begins[name] for name in names if name in begins]
+                return staff.get("n", ""), min(found, default=None)
+    return "", None
 
 
 def _notes(staves: Sequence[symusic.Track], dynamics: Sequence[tuple[int, int]]) -> symusic.Note:

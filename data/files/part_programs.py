@@ -32,6 +32,11 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
         if programs[number] is None or said in _SUNG or (said is not None and _is_singer(name))
     ]
     count = Counter(programs[number] for number in voices)
+    voices = [
+        number
+        for number in voices
+        if programs[number] in (None, *_SUNG) or count[programs[number]] > 1
+    ]
     if count and max(count.values()) > 1:
         choir = [*_CHOIR.values()]
         by_place = [choir[min(place, len(choir) - 1)] for place in range(len(voices))]

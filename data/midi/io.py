@@ -1,13 +1,12 @@
 """MIDI files and pretty_midi objects to Scores and back.
 
 symusic reads and writes the bytes (100 times faster than pretty_midi); pretty_midi is what the
-Python API takes and returns. Both ways in meet in `Events`, so both give the same Score.
+Python API takes and returns, by way of the same bytes.
 """
 
 import dataclasses
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pretty_midi
 import symusic
 from numpy.typing import ArrayLike
 
-from common.arrays import Ids, Ints, Reals
+from common.arrays import Ints
 from common.files import write_file
 from data.canonical import GridChanges
 from data.instrument_names import instrument_name
@@ -113,48 +112,17 @@ def _reason(message: str) -> str:
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
     """Return the Score that a pretty_midi object holds, and what the grid changed.
 
-    It is the one that is read in the same file (`data/files/read.py`), but where pretty_midi itself
-    heard something else: where a pitch begins again while it sounds, it lets one note-off end all
-    of them, not the first; and it takes time signatures from the first track alone.
+    It is the one that is read in the file that pretty_midi writes of it.
+
+    Raises:
+        MidiError: it writes none, or one that holds no music.
     """
-    times, bpm = midi.get_tempo_changes()
-    beats = np.concatenate([[0.0], np.cumsum(np.diff(times) * bpm[:-1] / 60)])
-
-    def ticks(seconds: list[float]) -> Ints:
-        at = np.asarray(seconds, dtype=np.float64)
-        segment = np.maximum(np.searchsorted(times, at, side="right") - 1, 0)
-        in_beats = beats[segment] + (at - times[segment]) * bpm[segment] / 60
-        return np.asarray(np.rint(in_beats * midi.resolution), dtype=np.int64)
-
-    tracks = []
-    for instrument in midi.instruments:
-        pedal = [c for c in instrument.control_changes if c.number == SUSTAIN]
-        rows = _track_rows(
-            ticks([note.start for note in instrument.notes]),
-            ticks([note.end for note in instrument.notes]),
-            [note.pitch for note in instrument.notes],
-            [note.velocity for note in instrument.notes],
-            DRUMS if instrument.is_drum else instrument.program,
-            ticks([change.time for change in pedal]),
-            np.array([change.value for change in pedal]),
-        )
-        tracks.append((_decoded(instrument.name), rows))
-    signatures = midi.time_signature_changes
-    meters = _columns(
-        ticks([signature.time for signature in signatures]),
-        [signature.numerator for signature in signatures],
-        [signature.denominator for signature in signatures],
-    )
-    tempi = np.stack([ticks(times), bpm], axis=1)
-    return score_from_events(_events(midi.resolution, tracks, meters, tempi), grid)
-
-
-def _decoded(name: str) -> str:
-    """Return a track's name, of which pretty_midi takes each byte for a letter."""
+    content, name = io.BytesIO(), "the pretty_midi object"
     try:
-        return name.encode("latin-1").decode()
-    except ValueError:
-        return name
+        midi.write(content)
+    except (TypeError, ValueError) as error:
+        raise MidiError(f"{name} cannot be written ({error})") from None
+    return score_from_events(parse_events(content.getvalue(), name), grid)
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
@@ -210,54 +178,31 @@ def midi_bytes(score: Score) -> bytes:
 
 
 def _events_from_symusic(file: symusic.Score) -> Events:
-    tracks = []
-    for track in file.tracks:
-        notes, controls = track.notes.numpy(), track.controls.numpy()
-        is_pedal = controls["number"] == SUSTAIN
-        rows = _track_rows(
-            notes["time"].astype(np.int64),
-            notes["time"].astype(np.int64) + notes["duration"],
-            notes["pitch"],
-            notes["velocity"],
-            DRUMS if track.is_drum else track.program,
-            controls["time"][is_pedal].astype(np.int64),
-            controls["value"][is_pedal],
-        )
-        tracks.append((track.name, rows))
+    """Return what a file says; tracks without notes have no number."""
+    tracks = [(track.name, _track_rows(track)) for track in file.tracks]
+    notes = np.concatenate([np.empty((0, 5), dtype=np.int64), *(rows for _, rows in tracks)])
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
     meters = _columns(signatures["time"], signatures["numerator"], signatures["denominator"])
     with np.errstate(divide="ignore"):
         tempo_map = np.stack([tempi["time"], 60e6 / tempi["mspq"]], axis=1)
-    return _events(file.ticks_per_quarter, tracks, meters, tempo_map)
-
-
-def _events(
-    ticks_per_beat: int, tracks: Sequence[tuple[str, Ints]], meters: Ints, tempi: Reals
-) -> Events:
-    """Join the notes of tracks; those without notes have no number."""
-    notes = np.concatenate([np.empty((0, 5), dtype=np.int64), *(rows for _, rows in tracks)])
     counts = tuple((name, len(rows)) for name, rows in tracks if len(rows))
-    return Events(ticks_per_beat, notes, meters, tempi, counts)
+    return Events(file.ticks_per_quarter, notes, meters, tempo_map, counts)
 
 
-def _track_rows(
-    start: Ints,
-    end: Ints,
-    pitch: ArrayLike,
-    velocity: ArrayLike,
-    program: int,
-    pedal_ticks: Ints,
-    pedal_values: Ids,
-) -> Ints:
+def _track_rows(track: symusic.core.TrackTick) -> Ints:
     """Return a track's notes as `Events` has them.
 
     Those that are released with the sustain pedal down are held until it is up, or until their
     pitch begins again.
     """
-    pitch = np.asarray(pitch, dtype=np.int64)
-    if len(end) and len(pedal_ticks) and program != DRUMS:
+    notes, controls = track.notes.numpy(), track.controls.numpy()
+    start, pitch = notes["time"].astype(np.int64), notes["pitch"].astype(np.int64)
+    end = start + notes["duration"]
+    is_pedal = controls["number"] == SUSTAIN
+    if len(end) and is_pedal.any() and not track.is_drum:
+        pedal_ticks = controls["time"][is_pedal].astype(np.int64)
         order = np.argsort(pedal_ticks, kind="stable")
-        at, is_down = pedal_ticks[order], pedal_values[order] >= 64
+        at, is_down = pedal_ticks[order], controls["value"][is_pedal][order] >= 64
         ups = np.append(np.flatnonzero(~is_down), len(at))
         up_ticks = np.append(at, max(int(end.max()), int(at[-1])))  # never lifted: the track's end
         latest = np.searchsorted(at, end, side="right") - 1
@@ -268,7 +213,8 @@ def _track_rows(
         again[np.append(np.diff(pitch[order]) != 0, True)] = up_ticks[-1]
         next_up[order] = np.minimum(next_up[order], again)
         end = np.where(is_held, np.maximum(next_up, end), end)
-    return _columns(start, end, pitch, velocity, np.full(len(end), program))
+    program = np.full(len(end), DRUMS if track.is_drum else track.program)
+    return _columns(start, end, pitch, notes["velocity"], program)
 
 
 def _columns(*columns: ArrayLike) -> Ints:

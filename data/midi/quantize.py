@@ -165,7 +165,7 @@ def _faults(joined: _Joined, grid: Grid) -> Iterator[tuple[Ints, str]]:
     is_far = end > MAX_BEATS * ticks_per_beat[piece]
     yield piece[is_far], f"a note lies beyond beat {MAX_BEATS:,}"
     is_wrong = (pitch < 0) | (pitch > 127) | (velocity < 1) | (velocity > 127)
-    yield piece[is_wrong], "a pitch or a velocity lies outside 0..127"
+    yield piece[is_wrong], "a pitch lies outside 0..127, or a velocity outside 1..127"
     yield piece[(program < 0) | (program > DRUMS)], "a program lies outside 0..127"
     tick, bpm = joined.tempi.T
     is_wrong = (tick < 0) | ~np.isfinite(bpm) | ~(bpm > MIN_TEMPO_BPM)
@@ -243,7 +243,7 @@ def _bars(joined: _Joined, grid: Grid) -> tuple[Records, Reals, Ints]:
     is_line = is_bar.copy()
     is_line[closing] = True
 
-    # where lines fall on one step the last begins a bar, but its time is that of the first
+    # of lines that round to one step a bar is made: the meter of the last, the time of the first
     is_first = (np.diff(steps, prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(exact)), 0))
     begins = exact[first][is_line]

@@ -22,9 +22,9 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
     """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
     Instruments become ones of the same family in the vocabulary, or else of any: high voices take
-    the high ones, a bass the lowest, each its own while there are enough. Drums are left out where
-    it has none; pitches move by octaves; velocities and tempi go to the nearest; a bar of a meter
-    that is not known becomes a (shortened) bar of one that is, or several.
+    the high ones, a bass the lowest, each its own while there are enough. Drums that it does not
+    have are left out; pitches move by octaves; velocities and tempi go to the nearest; a bar of a
+    meter that is not known becomes a (shortened) bar of one that is, or several.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -97,6 +97,11 @@ def became(program: int, known: int, vocabulary: Vocabulary) -> str:
 
 def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -> Records:
     low, high = vocabulary.lowest_pitch, vocabulary.highest_pitch
+    is_unknown = notes["program"] == DRUMS  # for another octave of a drum is another drum
+    is_unknown &= (notes["pitch"] < low) | (notes["pitch"] > high)
+    if is_unknown.any():
+        changes.append(f"{int(is_unknown.sum())} notes of drums out of range were left out")
+    notes = notes[~is_unknown]
     pitch = notes["pitch"].astype(np.int64)
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
     down = -(-np.maximum(pitch - high, 0) // 12)

@@ -138,9 +138,9 @@ def choose_given(
 
     Returns:
         The notes, timed from the window's first bar; (T,) whether an id belongs to one; and (T,)
-        whether it belongs to one beside which others may begin, so that nothing is to be learned
-        of it: it is forced. Not so a Note before which others may stand: it says that there is no
-        more of these.
+        whether it is forced, so that it is not scored: the given note would stand there whatever
+        the model chose. A Note is scored where a new note could have come before it: choosing it
+        says that none does.
     """
     (now,), (note_at,) = read_windows(ids[None], vocabulary)
     kind = vocabulary.kind_of[ids]

@@ -536,8 +536,8 @@ class SideFeatures:
                     the pitch that comes next if it goes on as it did before; then of all programs
                     the latest note that begins here, the lowest that sounds, the lowest that is
                     over, the tonic. With more than FEW programs there are none
-        moves       by program, not of more than FEW: the lowest that begins here less the lowest
-                    that is over
+        moves       by program, not of more than FEW: by how many semitones its lowest note has
+                    moved since notes last began, and the number of pitches; 0: it has not
         sounding    by pitch class, from that of the vocabulary's lowest pitch: whether it sounds
         ends        beside a note whose duration is to come: for how many steps it would last to end
                     with most of what sounds, and with the note before it

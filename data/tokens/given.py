@@ -54,7 +54,8 @@ class GivenNotes:
     @cached_property
     def is_open_at(self) -> Bools:
         """(S + 1, P) the region step by step; the last step stands for all later ones."""
-        return np.vstack([self.is_open.T, np.ones((1, len(self.is_open)), dtype=bool)])
+        steps = np.vstack([self.is_open.T, np.ones((1, len(self.is_open)), dtype=bool)])
+        return np.ascontiguousarray(steps)  # in one order always: each is compiled for by itself
 
 
 class Given(NamedTuple):
@@ -101,8 +102,8 @@ def gathered(pieces: Sequence[GivenNotes], voice_of: Ints, pitch_of: Ints) -> Gi
 def first_to_come(given: Given, k: int, now: int, note: int, horizon: int) -> int:
     """Return the first given note of a piece that is still to come, or -1 where none is told.
 
-    None is where nothing new may begin, and where nothing is given until the horizon: what is due
-    later makes a model surer of the notes before it, and no better at them.
+    None is told where no new note may begin, or where every program is open and no given note is
+    due until the horizon: told of later ones, a model became surer, not better.
 
     Args:
         given, k: the notes, and the number of the piece.

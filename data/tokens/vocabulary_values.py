@@ -13,7 +13,6 @@ from data.score import (
     Grid,
 )
 
-MOST_STEPS_PER_BEAT = 960
 METERS = sorted(
     (numerator, denominator)
     for denominator in DENOMINATORS
@@ -51,5 +50,3 @@ def check_values(values: dict[str, Any]) -> None:
             raise ValueError(f"there is no {one[name]} {unknown[0]}")
     if not 0 <= low <= high <= 127:
         raise ValueError(f"there are no pitches from {low} to {high}")
-    if grid.steps_per_beat > MOST_STEPS_PER_BEAT:
-        raise ValueError(f"there are no {grid.steps_per_beat} steps a beat")

@@ -67,6 +67,7 @@ def test_numbers_out_of_range_are_refused(kind, text, words, capsys):
         (["--tempreature", "1"], "; is --temperature meant? ("),
         (["--temp", "1"], "--temp 1 ("),  # not cut short: it might be another option
         (["tune.mid"], "tune.mid; files go in quotes ("),
+        ([""], "unrecognized arguments: ("),
         (["play", "--sizes", "1"], "; is --size meant? ("),
     ],
 )

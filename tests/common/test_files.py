@@ -57,7 +57,7 @@ def left_by_a_killed_process(path):
     """What a process that is no more was writing to `path`."""
     child = subprocess.Popen(["true"])
     child.wait()
-    name = f".{path.name}.{os.uname().nodename}-{child.pid}{UNFINISHED}{path.suffix}"
+    name = f".0.{os.uname().nodename}-{child.pid}{UNFINISHED}{path.suffix}"
     path.with_name(name).write_bytes(b"half")
 
 

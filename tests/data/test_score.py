@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from data.canonical import canonical
-from data.score import BAR, NOTE, SECONDS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, nearest_level
+from data.score import BAR, NOTE, SECONDS, TEMPO_LEVELS, VELOCITY_LEVELS, Grid, Score, nearest_level
 from tests.music import BOTH, GRID, scores
 
 FOUR_FOUR = np.array([(4, 4, 48)], dtype=BAR)
@@ -122,13 +122,16 @@ def test_on_a_grid_of_seconds_every_bar_is_a_second():
     assert score.bars.tolist() == [(1, 4, 100)] * 3
     assert score.tempo_bpm.tolist() == [60] * 3
     assert not score.has_upbeat
+    assert not Score(
+        notes(), np.array([(4, 4, 42)] * 2, BAR), np.array([60, 60]), Grid()
+    ).has_upbeat
     assert score.step_seconds([0, 250, 1234]).tolist() == [0, 2.5, 12.34]
     for bar, tempo in (((4, 4, 400), 60), ((1, 4, 50), 60), ((1, 4, 100), 120)):
         with pytest.raises(ValueError, match="second"):
             canonical(notes(), np.array([bar], dtype=BAR), [tempo], SECONDS)
 
 
-@pytest.mark.parametrize("grid", [{"steps_per_beat": 0}, {"kind": "ticks"}])
+@pytest.mark.parametrize("grid", [{"steps_per_beat": 0}, {"steps_per_beat": 97}, {"kind": "ticks"}])
 def test_a_grid_that_is_none_is_refused(grid):
     with pytest.raises(ValueError, match="grid"):
         Grid(**grid)

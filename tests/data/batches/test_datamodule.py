@@ -15,7 +15,6 @@ from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.batches.windows import (
     SAMPLE_TOKENS,
-    TrainingWindows,
     sampled,
 )
 from data.canonical import canonical
@@ -29,7 +28,14 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.data.batches.test_windows import split_of
 from tests.folders import write_tunes
-from tests.music import GRID, masks_one_by_one, random_score, transposition_range, vocabulary_for
+from tests.music import (
+    GRID,
+    masks_one_by_one,
+    random_score,
+    transposition_range,
+    vocabulary_for,
+    windows_of,
+)
 from tests.tensors import told
 
 REACH = 2
@@ -102,7 +108,7 @@ WINDOWS = all_windows()
 @given(step=st.integers(0, 2**40), seed=st.integers(0, 2**40), size=st.integers(1, 9))
 @settings(max_examples=50)
 def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
-    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    source = windows_of(split, VOCABULARY, CONTEXT, REACH)
     ids, targets, side = source.batch(seed, step, size)
     assert ids.shape == targets.shape == side.time.shape == (size, CONTEXT)
     for row, target in zip(ids, targets, strict=True):
@@ -111,7 +117,7 @@ def test_every_window_is_one_that_the_definition_gives(split, step, seed, size):
 
 def test_which_programs_play_nowhere_in_a_piece_is_told(split, monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_ENSEMBLE_SHARE", 1)
-    source = TrainingWindows(split, VOCABULARY, CONTEXT, 0)
+    source = windows_of(split, VOCABULARY, CONTEXT, 0)
     ids, targets, side = source.batch(0, 0, 64)
     bits = told(side, source.features).bits[..., source.features.blocks["silent"]]
     for row, target, beside in zip(ids, targets, bits, strict=True):
@@ -122,7 +128,7 @@ def test_which_programs_play_nowhere_in_a_piece_is_told(split, monkeypatch):
 
 
 def test_every_window_and_key_comes_up(split):
-    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    source = windows_of(split, VOCABULARY, CONTEXT, REACH)
     seen = set()
     for step in range(400):
         ids, targets, _ = source.batch(0, step, 64)
@@ -142,7 +148,7 @@ def test_tokens_are_seen_about_equally_often():
     vocabulary = vocabulary_for(long, short)
     pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
     split = split_of(pieces, vocabulary)
-    source = TrainingWindows(split, vocabulary, 52, 0)
+    source = windows_of(split, vocabulary, 52, 0)
     ids = np.concatenate([source.batch(0, step, 64)[0].ravel() for step in range(200)])
     first = vocabulary.first(Kind.NOTE)
     seen = np.bincount(ids, minlength=vocabulary.size)[first : first + 60]
@@ -164,8 +170,8 @@ def assert_equal_batches(one, other):
 
 
 def test_a_batch_depends_on_seed_and_step_alone(split):
-    source = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
-    again = TrainingWindows(split, VOCABULARY, CONTEXT, REACH)
+    source = windows_of(split, VOCABULARY, CONTEXT, REACH)
+    again = windows_of(split, VOCABULARY, CONTEXT, REACH)
     whole = source.batch(3, 7, 6)
     again.batch(3, 6, 6)
     assert_equal_batches(whole, again.batch(3, 7, 6))

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.interface import NOT_SCORED
-from data.batches.windows import TrainingWindows
 from data.tokens.augment import ids_left, programs_of, silent_programs
 from data.tokens.features import SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.data.batches.test_windows import random_split
-from tests.music import BOTH, scores, vocabulary_for
+from tests.music import BOTH, scores, vocabulary_for, windows_of
 from tests.tensors import flat, told
 
 CONTEXT = 40
@@ -56,8 +55,8 @@ def split():
 def test_windows_are_those_without_silence_less_some_programs(split, monkeypatch):
     monkeypatch.setattr("data.batches.windows.KNOWN_KEY_SHARE", 0)
     pieces, vocabulary = split
-    whole = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2)
-    quiet = TrainingWindows(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)
+    whole = windows_of(pieces, vocabulary, CONTEXT, reach=2)
+    quiet = windows_of(pieces, vocabulary, CONTEXT, reach=2, silence=0.5)
     said = SideFeatures(vocabulary)
     shorter = 0
     for step in range(10):

@@ -8,7 +8,6 @@ from data.batches.windows import (
     KNOWN_FINAL_SHARE,
     KNOWN_LENGTH_SHARE,
     MOST_SLIP,
-    TrainingWindows,
 )
 from data.canonical import canonical
 from data.corpus.store import Split
@@ -26,6 +25,7 @@ from tests.music import (
     random_score,
     random_walks,
     vocabulary_for,
+    windows_of,
 )
 from tests.tensors import flat, told
 
@@ -73,7 +73,7 @@ def test_a_short_bar_after_a_long_one_is_seen():
     notes["pitch"] += np.arange(12)
     piece = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
     vocabulary = vocabulary_for(piece)
-    source = TrainingWindows(split_of([encode(piece, vocabulary)], vocabulary), vocabulary, 24, 0)
+    source = windows_of(split_of([encode(piece, vocabulary)], vocabulary), vocabulary, 24, 0)
     seen = np.unique(np.concatenate([source.batch(0, step, 8)[1] for step in range(50)]))
     last = vocabulary.first(Kind.NOTE) + 11
     assert last in seen
@@ -86,11 +86,11 @@ def test_how_far_the_end_is_counted_by_hand(monkeypatch):
     vocabulary = vocabulary_for(tune)
     split = split_of([encode(tune, vocabulary)], vocabulary)
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 1)
-    whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
+    whole = windows_of(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
     # Start; Bar Tempo Position Note Duration; Bar Position Note Duration; Bar ... End; Pad
     expected = [3, *[2] * 5, *[1] * 4, *[0] * 7, 0, *[-1] * 6]
     assert follow(whole, vocabulary).tolist() == [expected]
-    rows = TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
+    rows = windows_of(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
     assert {tuple(row) for row in follow(rows, vocabulary).tolist()} == {
         (3, 2, 2, 2, 2, 2, 1, 1, 1),
         (1, 1, 1, 1, 1, 0, 0, 0, 0),  # Bar, the tempo restated, Position Note Duration; Bar ...
@@ -114,13 +114,13 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
     split = split_of([encode(tune, vocabulary)], vocabulary)
     for share in ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE"):
         monkeypatch.setattr(f"data.batches.windows.{share}", 1)
-    whole = TrainingWindows(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
+    whole = windows_of(split, vocabulary, 24, 0).batch(0, 0, 1)[2]
     # Start; Bar Length Tempo Position Note Duration; Bar Position Note Duration; Bar Length
     # Position Note Duration Position Note Duration; End; Pad
     due = [12] * 7 + [10] * 4 + [2] * 5 + [0] * 4
     assert final(whole, vocabulary)[0, :, 0].tolist() == due + [-1] * (24 - len(due))
     assert final(whole, vocabulary)[0, :, 1].tolist() == [2] * 20 + [-1] * 4
-    rows = TrainingWindows(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
+    rows = windows_of(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
     assert {tuple(row) for row in final(rows, vocabulary)[..., 0].tolist()} == {
         (12, 12, 12, 12, 12, 12, 12, 10, 10),
         (
@@ -140,7 +140,7 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
 
 def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
     _, vocabulary, split = performances
-    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
+    windows = windows_of(split, vocabulary, CONTEXT, reach=3)
     ids, targets, side = windows.batch(0, 0, 1000)
     side = told(side, windows.features)
     block = side.bits[..., windows.features.blocks["follow"]]
@@ -162,7 +162,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
 
 def test_windows_say_by_how_much_they_were_moved(performances):
     _, vocabulary, split = performances
-    windows = TrainingWindows(split, vocabulary, CONTEXT, reach=3)
+    windows = windows_of(split, vocabulary, CONTEXT, reach=3)
     seen = set()
     for step in range(10):
         ids, _, side = windows.batch(0, step, 8)
@@ -191,8 +191,8 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted(monkey
     monkeypatch.setattr("data.batches.windows.KNOWN_KEY_SHARE", 0)
     split, vocabulary = random_split(seed=5, transpose=1)
     assert vocabulary.is_drum_note.any()
-    plain = TrainingWindows(split, vocabulary, CONTEXT, reach=1)
-    off = TrainingWindows(split, vocabulary, CONTEXT, reach=1, misreading=0.3)
+    plain = windows_of(split, vocabulary, CONTEXT, reach=1)
+    off = windows_of(split, vocabulary, CONTEXT, reach=1, misreading=0.3)
     slips, pitched = [], 0
     for step in range(20):
         (truly, target, _), (read, wanted, side) = (w.batch(0, step, 8) for w in (plain, off))
@@ -214,7 +214,7 @@ def test_some_notes_are_read_a_few_semitones_off_and_none_is_so_predicted(monkey
 def test_the_key_of_the_piece_is_known_in_some_windows_and_moves_with_them():
     vocabulary = QUARTET
     split = split_of([encode(four_parts(40), vocabulary)], vocabulary)
-    windows = TrainingWindows(split, vocabulary, 512, reach=2)
+    windows = windows_of(split, vocabulary, 512, reach=2)
     block = windows.features.blocks["key"]
     own = key_followed(four_parts(40).notes["pitch"])
     known = 0
@@ -240,7 +240,7 @@ def test_the_key_of_the_piece_is_known_in_some_windows_and_moves_with_them():
 def test_given_notes_are_told_before_they_are_due_and_not_scored():
     vocabulary = QUARTET
     split = split_of([encode(four_parts(40), vocabulary)], vocabulary)
-    plain, giving = (TrainingWindows(split, vocabulary, 256, 0, given=share) for share in (0, 1))
+    plain, giving = (windows_of(split, vocabulary, 256, 0, given=share) for share in (0, 1))
     block = giving.features.blocks["given"]
     unscored = 0
     for step in range(20):

@@ -82,6 +82,9 @@ def test_bars_before_the_first_note_are_left_out_and_counted(tmp_path):
         for index, name in enumerate(split.names):
             assert decode(split.piece(index), corpus.vocabulary) == written[int(name[0])]
     assert "  2 empty bars before first notes left out\n" in corpus.full_report()
+    write_midi(written[0], tmp_path / "tunes" / "again.mid")  # which is the same music
+    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    assert "Copies: 1, left out; 1 exact, 0 transposed\n" in corpus.full_report()
 
 
 def test_what_was_done_is_in_the_report(folder, tmp_path):
@@ -197,7 +200,7 @@ def test_all_performances_of_a_work_go_to_one_split(tmp_path):
         path = tmp_path / "given" / split / "piece.mid"
         write_midi(performance(melodies[number], rng), path)
     given_splits = open_corpus(tmp_path / "given", tmp_path / "out", progress=False)
-    assert "training has 1 held-out pieces' works, too" in given_splits.full_report()
+    assert "1 held-out pieces are of works that training has, too" in given_splits.full_report()
     for number in range(6):  # of one work alone training needs some, validation others
         write_midi(performance(melodies[0], rng), tmp_path / "alone" / f"{number}.mid")
     alone = open_corpus(tmp_path / "alone", tmp_path / "out", progress=False)

@@ -95,7 +95,7 @@ def few(monkeypatch):
 
 @pytest.mark.usefixtures("few")
 def test_build_writes_each_tune_to_its_split_and_says_what_it_left_out(tmp_path):
-    report = folk.build(tmp_path / "midi", progress=False)
+    report = folk.build(tmp_path / "midi", Grid(), progress=False)
     assert [name.split("/")[1] for name in report.kept] == ["a", "b", "c"]
     assert {name.split("/")[0] for name in report.kept} <= set(SPLITS)
     assert report.left_out == {
@@ -106,4 +106,4 @@ def test_build_writes_each_tune_to_its_split_and_says_what_it_left_out(tmp_path)
     assert json.loads((tmp_path / "midi" / "folk.json").read_text())["kept"] == report.kept
     score, _ = read_score(tmp_path / "midi" / f"{report.kept[0]}.mid", Grid())
     assert score == tune("GABc|")
-    assert folk.build(tmp_path / "midi", progress=False) == report
+    assert folk.build(tmp_path / "midi", Grid(), progress=False) == report

@@ -210,6 +210,23 @@ def test_voices_without_names_stay_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "place", ['staff="1" tstamp="2"', 'staff="1" startid="#second"', 'startid="#chord"']
+)
+def test_a_dynamic_sign_of_mei_holds_from_where_it_stands(place, tmp_path):
+    """Whether it says the beat, or the note or the chord."""
+    notes = '<note pname="c" oct="4" dur="4"/><chord xml:id="chord" dur="4">{}</chord>'
+    chord = '<note xml:id="second" pname="e" oct="4"/><note pname="g" oct="4"/>'
+    (tmp_path / "loud.mei").write_text(
+        '<mei xmlns="http://www.music-encoding.org/ns/mei"><music><body><mdiv><score>'
+        '<scoreDef meter.count="2" meter.unit="4"><staffGrp>'
+        '<staffDef n="1" lines="5" clef.shape="G" clef.line="2"/></staffGrp></scoreDef><section>'
+        f'<measure n="1"><staff n="1"><layer n="1">{notes.format(chord)}</layer></staff>'
+        f"<dynam {place}>f</dynam></measure></section></score></mdiv></body></music></mei>"
+    )
+    assert read_score(tmp_path / "loud.mei", GRID)[0].notes["velocity"].tolist() == [80, 96, 96]
+
+
+@pytest.mark.parametrize(
     ("parts", "programs"),
     [
         ([("Singstimme", None), ("Pianoforte", None)], [52, 0]),
@@ -225,6 +242,8 @@ def test_voices_without_names_stay_apart(tmp_path):
         ([("", None)], [0]),
         ([("", None), ("", None)], [40, 41]),
         ([("Violin I", 40), ("Violin II", 40)], [40, 40]),
+        ([("Lead Vocals", 53), ("Backing Vocals", 53), ("Electric Bass", 33)], [40, 41, 33]),
+        ([("Bass Guitar", None), ("Violino piccolo", None)], [33, 40]),
     ],
 )
 def test_parts_get_programs_by_what_they_say(parts, programs):
@@ -323,6 +342,7 @@ def test_each_tune_of_a_book_is_a_piece(tmp_path):
     corpus = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
     names = {name for split in corpus.files.values() for name in split}
     assert names == {"book.abc/1.abc", "book.abc/2.abc", "book#2.abc"}
+    assert "3 pieces out of 2 files" in corpus.full_report()
     ids = [corpus.split(name).piece(n) for name in SPLITS for n in range(len(corpus.files[name]))]
     assert len({each.tobytes() for each in ids}) == 3
     (tmp_path / "one.abc").write_text(head)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import data.tokens.features
 import model.sampling
 from common.interface import ENDS, OCTAVE, SHARED_REFERENCES
-from data.batches.windows import TrainingWindows
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
 from data.tokens.augment import programs_of, transposition
@@ -41,6 +40,7 @@ from tests.music import (
     scores,
     transposition_range,
     vocabulary_for,
+    windows_of,
 )
 from tests.tensors import PlainReader, flat, opinionated, told
 
@@ -557,7 +557,7 @@ def test_training_and_sampling_know_the_same_beside_a_piece(score, seed):
         patch("data.batches.windows.key_followed", lambda _: key),
     ):
         split = split_of([whole], vocabulary)
-        windows = TrainingWindows(split, vocabulary, len(whole) - 1, 2, silence=0.5, given=1)
+        windows = windows_of(split, vocabulary, len(whole) - 1, 2, silence=0.5, given=1)
         ids, _, training = windows.batch(int(rng.integers(100)), 0, 1)
     length = np.count_nonzero(ids[0])
     ids = ids[:, :length]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from data.batches.windows import TrainingWindows, window_chords
+from data.batches.windows import window_chords
 from data.chords import KINDS, Span, parse_chord
 from data.harmony import Pulse, find_chords
 from data.keys import pitched_notes
@@ -19,7 +19,7 @@ from generation.constraints import Constraints
 from generation.length import Length
 from tests.data.batches.test_windows import split_of
 from tests.generation.test_constrained_grammar import QUARTET, by_kind
-from tests.music import scores, vocabulary_for
+from tests.music import scores, vocabulary_for, windows_of
 from tests.tensors import told
 
 SPANS = [Span(0, 12, parse_chord("Am/C")), Span(12, 24, parse_chord("G7"))]
@@ -106,7 +106,7 @@ def test_windows_are_told_the_chords_that_they_have(score, seed):
         assert window_chords(whole, vocabulary)[0] == its
     split = split_of([whole], vocabulary)
     plain, telling = (
-        TrainingWindows(split, vocabulary, len(whole) - 1, 0, silence=0.5, chords=share)
+        windows_of(split, vocabulary, len(whole) - 1, 0, silence=0.5, chords=share)
         for share in (0, 1)
     )
     (ids, targets, _), (same, likewise, side) = (w.batch(seed, 0, 2) for w in (plain, telling))
