@@ -90,7 +90,7 @@ def place_chords(track: ChordTrack, bars: Records, begin: int, grid: Grid) -> li
     placed: list[Placed] = []
     number = again = 0
     for index, (*meter, steps) in enumerate(bars.tolist()):
-        is_upbeat = index == 0 and steps < grid.bar_steps(*meter)
+        is_upbeat = index == 0 == begin and steps < grid.bar_steps(*meter)
         if is_upbeat:
             again = upbeat_bars(track, steps, grid)
         if again or not is_upbeat:
@@ -144,15 +144,9 @@ class Chords(NamedTuple):
     is_free: Bools  # (C, N) which notes may begin with it, for all that is given
 
 
-def first_bar(seed: Seed) -> int:
-    """Return the index of the first bar in which something new may begin."""
-    begins = seed.score.bar_starts
-    return int(np.searchsorted(begins, seed.first_open_step, side="right")) - 1
-
-
 def bars_with(track: ChordTrack, seed: Seed) -> int:
     """Return how many bars a piece has that ends with its chords, or with the seed."""
-    bars, first = seed.score.bars, first_bar(seed)
+    bars, first = seed.score.bars, seed.first_open_bar
     has_upbeat = first == 0 and seed.score.has_upbeat
     upbeat = has_upbeat and upbeat_bars(track, int(bars[0]["length"]), seed.score.grid) == 0
     return max(len(bars), first + len(track) + upbeat)
@@ -201,8 +195,9 @@ class ChordPlan:
         starts = offsets(rows["length"]).tolist()
         last, end = starts[bar : bar + 2]
         if np.count_nonzero(given.seed.is_closed[last:end]) == end - last:
-            number = bar + 1 - score.has_upbeat
-            raise ConstraintError(f"bar {number} is given: no cadence can be written there")
+            raise ConstraintError(
+                f"bar {bar + score.first_number} is given: no cadence can be written there"
+            )
         beat = grid.beat_steps(*rows[bar].tolist()[:2])
         onset = given.notes.onset
         if given.has_note_in_last_bar and bar + 1 == bars == given.bars:
@@ -243,7 +238,7 @@ class ChordPlan:
         """
         score, grid = given.seed.score, given.vocabulary.grid
         starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track)
-        first = first_bar(given.seed)
+        first = given.seed.first_open_bar
         new = 2 * count - (given.end - given.reach) // whole if bars is None else bars - given.bars
         rows = [*score.bars[first:].tolist(), *[(*meter, whole)] * new]
         begin = int(starts[first])

@@ -43,11 +43,11 @@ def parse_chord_track(text: str) -> ChordTrack:
         ValueError: it is none, or a bar has no chord; the message is one line.
     """
     text = plain(text).strip()
-    symbols = len(text.split())
-    if symbols > MOST_CHORDS:
-        raise ValueError(f"there are {symbols:,} chords: write {MOST_CHORDS:,} at most")
     inside = text.removeprefix("|").removesuffix("|")
     bars = re.split(r"[|\r\n]+", inside) if "|" in text else inside.split()
+    symbols = sum(len(bar.split()) for bar in bars)
+    if symbols > MOST_CHORDS:
+        raise ValueError(f"there are {symbols:,} chords: write {MOST_CHORDS:,} at most")
     track = tuple(tuple(map(_read, bar.split())) for bar in bars)
     if not track or not all(track):
         raise ValueError('a bar of the chords is empty: write Am | F, or "N.C." for no chord')

@@ -129,7 +129,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         joining = min(joining, constraints.max_polyphony - len(own))
     if joining > 0:
         who = "1 voice" if joining == 1 else f"{joining} voices"
-        if vocabulary.grid.parts:
+        if vocabulary.grid.parts and joining == len(parts):
             who = " and ".join(called(part, vocabulary) for part in parts)
         who += " joins" if joining == 1 else " join"
         say(f"{who} the seed; --alone leaves it as it is")

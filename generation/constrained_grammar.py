@@ -212,6 +212,7 @@ class ConstrainedGrammar:
             given_end=given.end,
             given_last_bar=given.last_bar_start,
             given_whole_bar=given.whole_bar,
+            are_cut=given.are_cut,
             end_step=given.seed.end_step,
             reach=given.reach,
             needs_last_note=True,
@@ -221,9 +222,12 @@ class ConstrainedGrammar:
 
     @property
     def chords(self) -> tuple[Span, ...]:
-        """The chords that are asked for."""
-        placed = self._plan.placed if self._plan else ()
-        return tuple(Span(each.begin, each.end, each.chord) for each in placed if each.chord)
+        """The chords that are asked for, where something new may begin."""
+        placed, is_closed = self._plan.placed if self._plan else (), self.given.seed.is_closed
+        spans = [Span(each.begin, each.end, each.chord) for each in placed if each.chord]
+        return tuple(
+            span for span in spans if is_closed[span.begin : span.end].sum() < span.end - span.begin
+        )
 
     @property
     def meter(self) -> tuple[int, int] | None:

@@ -114,8 +114,8 @@ def last_end(ends: Ints) -> int:
 def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
-    Where its note ends another has to begin, and before those of instruments that come later. But
-    nobody has to where all that sounds ends, if instruments may rest together.
+    When its note ends it must begin another at once, before any later instrument does. But nobody
+    has to where all that sounds ends, if instruments may rest together.
     """
     here, latest, first = one.here, one.latest, rules.words.firsts
     plays, is_open = rules.parts.plays, rules.given.is_open
@@ -293,15 +293,6 @@ def closing_triads(key: int) -> tuple[int, int]:
 
 
 @compiled_inside
-def plays_at(ends: Ints, program: int, pitch_count: int, now: int) -> bool:
-    """Return whether a note of a program sounds."""
-    for note in range(program * pitch_count, (program + 1) * pitch_count):
-        if ends[note] > now:
-            return True
-    return False
-
-
-@compiled_inside
 def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int]:
     """Return what sounds and who is the bass, the program that was lowest before.
 
@@ -328,16 +319,10 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
 
 @compiled_inside
 def find_roots(
-    parts: Parts,
-    latest: Ints,
-    now: int,
-    can_be: int,
-    bass: int,
-    has_bass: bool,
-    lowest: int,
-    roots: Bools,
+    rules: Rules, one: One, can_be: int, bass: int, has_bass: bool, lowest: int, roots: Bools
 ) -> None:
     """Set which pitches the bass may begin as the root of a triad that can be."""
+    parts, latest, now = rules.parts, one.latest, one.here.now
     for pitch in range(len(roots)):
         is_root = can_be >> 2 * ((pitch + parts.lowest_pitch) % OCTAVE) & 3 > 0
         may_play = parts.may_play[bass * len(roots) + pitch]
@@ -347,16 +332,10 @@ def find_roots(
 
 @compiled_inside
 def leads_to_root(
-    parts: Parts,
-    latest: Ints,
-    roots: Bools,
-    bass: int,
-    program: int,
-    pitch: int,
-    root: int,
-    now: int,
+    rules: Rules, one: One, roots: Bools, bass: int, program: int, pitch: int, root: int
 ) -> bool:
     """Return whether the bass may yet begin a root, to which it and a note do not move alike."""
+    parts, latest, now = rules.parts, one.latest, one.here.now
     due, found = latest[DUE, bass], False
     for under in range(pitch + 1):
         if roots[under] and (under + parts.lowest_pitch) % OCTAVE == root:
@@ -367,41 +346,31 @@ def leads_to_root(
 
 
 @compiled_inside
-def find_triad(
-    parts: Parts,
-    triads: int,
-    is_open: Bools,
-    latest: Ints,
-    ends: Ints,
-    now: int,
-    scratch: Bools,
-    notes: Mask,
-) -> bool:
+def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask) -> bool:
     """Mask notes with which a chord would become no triad in root position; drums fit.
 
     A single voice ends on the root. Upper voices leave the bass, the program that was lowest
     before, a root to which no two move in parallel, if there is one.
 
     Args:
-        parts: of the vocabulary.
+        rules, one: of all rows, and of one, where the chord begins.
         triads: which of them it may be, as `triads_with` has them.
-        is_open: (S + 1, P) where notes may begin; the last for all later steps.
-        latest, ends: what programs played last, and (N,) when each note ends.
-        now: when the chord begins.
         scratch: (2, V).
         notes: (N,), which are masked where some are left, or any triad will do.
 
     Returns:
         Whether some are left.
     """
-    fits, roots, lowest_pitch = scratch[0], scratch[1], parts.lowest_pitch
+    parts, latest, ends, now = rules.parts, one.latest, one.note_ends, one.here.now
+    fits, roots, is_open = scratch[0], scratch[1], rules.given.is_open
+    lowest_pitch, pitch_count = parts.lowest_pitch, rules.asked.pitch_count
     is_pitched, programs = parts.is_pitched, len(parts.plays)
-    pitch_count = len(notes) // programs
     heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
-    has_bass = bass < programs and is_pitched[bass] and plays_at(ends, bass, pitch_count, now)
+    has_bass = bass < programs and is_pitched[bass]
+    has_bass = has_bass and last_end(ends[bass * pitch_count : (bass + 1) * pitch_count]) > now
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
-    find_roots(parts, latest, now, can_be, bass, has_bass, lowest, roots[:pitch_count])
+    find_roots(rules, one, can_be, bass, has_bass, lowest, roots[:pitch_count])
     has_roots, is_any, is_last = any_of(roots, 0, pitch_count), False, True
     for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
@@ -418,11 +387,13 @@ def find_triad(
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
                 if is_in and may_lack_third and can_be >> triad & 1 and not fit:
                     fit = is_bass or not has_roots
-                    fit |= leads_to_root(parts, latest, roots, bass, program, pitch, root, now)
+                    fit |= leads_to_root(rules, one, roots, bass, program, pitch, root)
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        may_begin &= parts.plays[program] and not plays_at(ends, program, pitch_count, now)
+        may_begin &= (
+            parts.plays[program] and last_end(ends[note - pitch_count + 1 : note + 1]) <= now
+        )
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]

@@ -62,12 +62,10 @@ def model_path(name: str | Path) -> Path:
 
     Of a run's folder it is the model in it; else it may be the name of one that ships: `bach`.
     """
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111  # a Path would raise for ~nobody
     shipped = PROJECT / "models" / f"{name}.safetensors"
-    if not os.path.exists(path):  # noqa: PTH110  # a Path would raise where a name is too long
-        return shipped if os.path.isfile(shipped) else path  # noqa: PTH113
-    of_run = path / "model.safetensors"
-    return of_run if of_run.is_file() else path
+    found = (path / "model.safetensors", path, shipped)
+    return next((each for each in found if os.path.isfile(each)), path)  # noqa: PTH113  # likewise
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:

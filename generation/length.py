@@ -73,6 +73,7 @@ class Asked:
     given_end: int  # the step at which the last of them ends
     given_last_bar: int  # and at which it begins
     given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
+    are_cut: bool  # the given bars are shortened, as those of a meter that is not known
     end_step: int  # from which all is open
     reach: int  # the first step from which nothing that is given matters to new notes
     needs_last_note: bool  # the last bar has no given note
@@ -127,7 +128,7 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
         here.whole_bar = length
         here.past_notes += here.bar_notes
         here.bar_notes = 0
-    elif kind == Kind.LENGTH:
+    elif kind == Kind.LENGTH and not (asked.are_cut and here.bar_count <= asked.given_bars):
         if here.bar_count == 1:
             here.upbeat = length
         elif here.is_regular > 0:

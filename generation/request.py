@@ -102,7 +102,7 @@ def _seconds_with_seed(seconds: float, seed: Seed) -> float:
         left = float(score.step_seconds(score.bar_starts[-1])) - begin
         if seconds <= left:  # where End could come at once
             raise ConstraintError(
-                f"the seed's last bar goes on for {left:.2f} seconds: ask for more than {seconds:g}"
+                f"the seed's last bar goes on for {left:.2f} seconds: ask for more than that"
             )
     return begin + seconds
 

@@ -377,15 +377,14 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 @compiled_inside
 def close(rules: Rules, one: One, scratch: Bools, notes: Mask) -> None:
     """Mask notes (N,) with which a piece would not close: on a triad, the dominant before it."""
-    asked, parts, here, is_open = rules.asked, rules.parts, one.here, rules.given.is_open
-    has_key, latest, ends, now = here.key >= 0, one.latest, one.note_ends, here.now
+    asked, here, now, has_key = rules.asked, one.here, one.here.now, one.here.key >= 0
     dominant, tonic = closing_triads(here.key)
     if here.is_last and now == here.final_onset:
         for triads in (tonic if has_key else ANY_TRIAD, ANY_TRIAD):  # any, where that cannot be
-            if find_triad(parts, triads, is_open, latest, ends, now, scratch, notes):
+            if find_triad(rules, one, triads, scratch, notes):
                 break
     elif asked.has_cadence and has_key and now == here.final_onset - asked.beat:
-        find_triad(parts, dominant, is_open, latest, ends, now, scratch, notes)
+        find_triad(rules, one, dominant, scratch, notes)
 
 
 @compiled_inside

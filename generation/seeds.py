@@ -58,6 +58,11 @@ class Seed:
         """The first step at which something new may begin."""
         return int(np.append(self.is_closed, False).argmin())
 
+    @property
+    def first_open_bar(self) -> int:
+        """The index of the bar in which that step lies."""
+        return int(np.searchsorted(self.score.bar_starts, self.first_open_step, side="right")) - 1
+
     def at_tempo(self, tempo_bpm: int) -> Seed:
         """Return the seed at another tempo, which the vocabulary must have."""
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
@@ -207,9 +212,9 @@ def seed_from_notes(
     Args:
         text: the notes.
         vocabulary: of the model.
-        constraints: their programs (one a voice of the text, in order), time signature and tempo
-            hold for the seed too. Without: the vocabulary's programs but drums, 4/4, and the
-            middle one of its tempi, or 120 where it has none.
+        constraints: their programs (one a voice of the text, from the top: the tune's, then
+            rising), time signature and tempo hold for the seed too. Without: the vocabulary's
+            programs but drums, 4/4, and the middle one of its tempi, or 120 where it has none.
         tune: the program that comes first of these, as `Style.tune` knows it; None: the lowest.
 
     The velocity is the middle one of the vocabulary's.
@@ -367,8 +372,8 @@ def rewrite_from_midi(
     fitted, changes = adapt_score(score, vocabulary)
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
-    upbeat = int(fitted.has_upbeat)
-    last = len(fitted.bars) - upbeat  # the number of the last bar
+    upbeat, lines = int(score.has_upbeat), score.bar_starts
+    last = int(np.searchsorted(lines, fitted.bar_starts[-1])) - upbeat  # the last bar's number
     first, end = bars or (1 - upbeat, None)
     end = last if end is None else end
     if not 1 - upbeat <= first <= end <= last:
@@ -376,7 +381,9 @@ def rewrite_from_midi(
         raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
     programs = [program_of(voice, vocabulary) for voice in voices]
     programs = programs or np.unique(fitted.notes["program"]).tolist()
-    seed = rewritten(fitted, vocabulary, range(first - 1 + upbeat, end + upbeat), programs)
+    # a bar of an unknown meter may have become several
+    begin, stop = np.searchsorted(fitted.bar_starts, lines[[first - 1 + upbeat, end + upbeat]])
+    seed = rewritten(fitted, vocabulary, range(begin, stop), programs)
     return replace(seed, changes=tuple(changes))
 
 

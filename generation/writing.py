@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from generation.length import Length
 from generation.model import Model
 from generation.note_stream import NoteStream, StreamedNote, notes_of
 from generation.request import Request
-from generation.rows import ConstrainedState
+from generation.rows import ConstrainedState, Rows
 from generation.seeds import no_seed, repeating
 from model.config import SamplingOptions
 from model.sampling import sample
@@ -207,7 +208,7 @@ class Writing:
         at_once = max(SIDE_BY_SIDE // candidates, 1)
         for first in range(0, samples, at_once):  # in turns, which take no more memory
             state = self._begin(min(at_once, samples - first), rng)
-            steps = state.rows.steps
+            drawn = state.rows
             model, grammar, sampling = self._model, self._grammar, self._sampling
             rows = _Rows(model, grammar, state, sampling, rng, candidates, self._choose)
             self._rows = rows
@@ -220,9 +221,10 @@ class Writing:
                     or note.onset_steps < form.repeats[0].begin_step
                 ]
             self._rows, self.pieces = None, self.pieces + rows.pieces
-            for number, piece_steps in enumerate(steps):
+            for number in range(len(drawn.at)):
                 if form := rows.form_of(number):
-                    yield from self._write_anew(first + number, form, piece_steps[None])
+                    own = Rows._make(array[number : number + 1] for array in drawn)
+                    yield from self._write_anew(first + number, form, own)
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
         """Begin pieces; what those from nothing are to be like is drawn."""
@@ -272,8 +274,13 @@ class Writing:
             if form and form.repeats:
                 rows.forms[row] = form
 
-    def _write_anew(self, number: int, form: Form, steps: Bools) -> Iterator[Notes]:
-        """Write a piece anew from its first repeat on: in each stands what stood before."""
+    def _write_anew(self, number: int, form: Form, drawn: Rows) -> Iterator[Notes]:
+        """Write a piece anew from its first repeat on: in each stands what stood before.
+
+        Args:
+            number, form: of the piece.
+            drawn: the row in which it began, with what was drawn for it.
+        """
         piece, rows, rng = self.pieces[number], None, self._rng(number)
         score = piece.score
         for repeat in form.repeats:
@@ -288,7 +295,9 @@ class Writing:
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
                 model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
-                state = grammar.begin(1, form.final_position, steps=steps)
+                begin_anew = partial(grammar.begin, 1, form.final_position)
+                regular = drawn.at["is_regular"]
+                state = begin_anew(steps=drawn.steps, loops=drawn.loops, regular=regular)
                 many = self._request.candidates
                 rows = _Rows(model, grammar, state, self._sampling, rng, many, self._choose)
         if rows:

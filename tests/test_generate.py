@@ -238,7 +238,10 @@ def test_the_recipe_for_rewriting_keeps_the_tune(checkpoint, tmp_path, monkeypat
         (["--seed-midi", "none.mid"], ["none.mid", "no such file"]),
         (["--seed-midi", __file__], ["test_generate.py", "it is neither MIDI"]),
         (["--seed-midi", "a.mid", "--seed-notes", "C4"], ["--seed-midi", "--seed-notes"]),
-        (["--seed-notes", "C4:2 E4:1", "--seconds", "0.2"], ["last bar", "more than 0.2"]),
+        (
+            ["--seed-notes", "C4:2 E4:1", "--seconds", "0.2"],
+            ["last bar goes on for 0.", "more than that"],
+        ),
         (["--temperature", "-1"], ["temperature", "-1"]),
         (["--top-p", "2"], ["top-p"]),
         (["--bars", "0"], ["bars", "0"]),

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from data.canonical import canonical
+from data.chords import parse_chord
 from data.harmony import final_chord
 from data.midi.io import write_midi
 from data.score import BAR, NOTE
@@ -129,6 +130,8 @@ def test_chords_begin_with_the_first_bar_that_is_rewritten(tmp_path):
     given = {(names[program], onset, pitch) for program, onset, pitch in kept}
     rows = [("F#m", 96, 144), ("B7", 144, 192)]
     assert not what_is_broken(tmp_path / "new.mid", rows, given, begin=96)
+    asked = [(span.begin, span.end, span.chord) for span in new.chords]  # none of what is kept
+    assert asked == [(96, 144, parse_chord("F#m")), (144, 192, parse_chord("B7"))]
 
 
 WIDE = tuple(

@@ -9,7 +9,6 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.batches.windows import TrainingWindows
 from data.canonical import canonical
 from data.keys import key_number, key_pitch_classes
 from data.score import BAR, DRUMS, NOTE, Grid
@@ -26,6 +25,7 @@ from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
 from model.sampling import sample
 from tests.data.batches.test_windows import final, follow, split_of
+from tests.music import windows_of
 from tests.tensors import engine_of, told
 
 COARSE = Grid(3)
@@ -536,7 +536,7 @@ def test_the_final_chord_is_told_as_in_training(upbeat, monkeypatch):
     tune = canonical(np.array(notes, NOTE), bars, [80] * 4, COARSE)[0]
     ids = encode(tune, QUARTET)
     split = split_of([ids], QUARTET)
-    side = TrainingWindows(split, QUARTET, len(ids) - 1, 0).batch(0, 0, 1)[2]
+    side = windows_of(split, QUARTET, len(ids) - 1, 0).batch(0, 0, 1)[2]
     expected = final(side, QUARTET)[0, 1:].tolist()
     grammar = ConstrainedGrammar(QUARTET, Length(bars=4))
     state = grammar.start(1, np.array([3]))

@@ -10,8 +10,12 @@ from data.canonical import canonical
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, UNNAMED
+from generation.compose import compose
 from generation.constraints import Constraints
+from generation.length import Length
+from generation.model import load
 from generation.note_text import SeedError
+from generation.request import Request
 from generation.seeds import (
     given_from_midi,
     rewrite_from_midi,
@@ -150,6 +154,10 @@ def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
     seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3))
     assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [1]
     assert np.flatnonzero(~seed.is_closed).tolist() == list(range(48, 144))
+    notes = [(21 * n, 21, 60 + n, 80, 41) for n in range(4)]
+    write_midi(piece(notes, bars=[(7, 16, 21)] * 4), tmp_path / "odd.mid")
+    odd = rewrite_from_midi(tmp_path / "odd.mid", QUARTET, bars=(2, 2))  # a meter it has not
+    assert np.flatnonzero(~odd.is_closed).tolist() == list(range(21, 42))
     seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3), voices=(1, 4))
     assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [0, 3]
 
@@ -223,3 +231,13 @@ def test_a_song_without_time_signatures_is_read_with_bars_as_the_model_has_them(
     score = seed_from_midi(midi, BAND).score
     assert score.bars["length"].tolist() == [12, 48, 48, 48]
     assert score.notes["onset"].tolist() == [12 * beat for beat in range(12)]
+
+
+def test_bars_of_a_meter_that_the_model_has_not_are_no_upbeats(tmp_path):
+    """What follows them is in whole bars."""
+    notes = [(21 * n, 21, 60 + n, 80, 41) for n in range(2)]
+    write_midi(piece(notes, bars=[(7, 16, 21)] * 2), tmp_path / "odd.mid")
+    model = load("bach")
+    seed = seed_from_midi(tmp_path / "odd.mid", model.vocabulary, bars=2)
+    (written,) = compose(model, Request(seed, Length(bars=4)))
+    assert written.score.bars["length"].tolist() == [21, 21, 24, 24, 24, 24]
