@@ -118,7 +118,7 @@ def _add_command(
     add_checkpoint(command)
     if midi:
         add("midi", nargs=nargs, metavar="FILE", type=file_name, help=midi)
-        add("--path", type=file_name, help="another corpus than the one it was trained on")
+        add("--path", type=file_name, help="where the music that it was trained on lies now")
         add("--datasets", default="datasets", type=file_name, help="where corpora lie")
         add("--json", type=_json, metavar="FILE.json", help="write the figures here too")
     if count:

@@ -48,7 +48,7 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tokens.windows import read_windows
 from data.voice_leading import FIFTH, PAIRS, REST, UNISON, Parts, count_parallels
-from evaluation.classifier import tell_apart
+from evaluation.classifier import by_forest, by_regression, tell_apart
 from evaluation.comparison import statistics_of
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
 from generation.compose import accompany, compose
@@ -330,12 +330,15 @@ def tunes(model: Model, corpus: Corpus) -> None:
         seed = voices_of(score, model.vocabulary, tune=tune)
         (piece,) = compose(model, Request(seed, None, random_seed=number))
         written.append(piece.score)
-    sets = [statistics_of(pieces) for pieces in (written, others, train[:MAX_PIECES])]
-    told = tell_apart(sets[0], sets[1], sets[2], seed=0)
+    sets = [[*statistics_of(pieces)] for pieces in (written, others, train[:MAX_PIECES])]
+    told = [
+        tell_apart(judge, sets[0], sets[1], sets[2], seed=0) for judge in (by_forest, by_regression)
+    ]
     head("", "pieces", "notes at once", "told from real ones")
-    for name, pieces, areas in (("written", written, told.generated), ("real", kept, told.real)):
+    of_written, of_real = [its.generated for its in told], [its.real for its in told]
+    for name, pieces, areas in (("written", written, of_written), ("real", kept, of_real)):
         at_once = np.mean([_at_once(score.notes, tune) for score in pieces])
-        row(name, len(pieces), f"{at_once:.2f}", f"{areas.forest:.2f}, {areas.logistic:.2f}")
+        row(name, len(pieces), f"{at_once:.2f}", ", ".join(f"{area:.2f}" for area in areas))
 
 
 def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:

@@ -2,85 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from common.arrays import Bools, Ints, Reals
+from common.arrays import Bools, Reals
+from data.critic import deviations_from
+
+Piece = TypeVar("Piece")  # what a judge sees of it
 
 FOLDS = 5
-REAL_DRAWS = 3  # of training pieces, which a classifier is to tell from held-out ones
+REAL_DRAWS = 3  # of training pieces, which a judge is to tell from held-out ones
 TREES = 200
 WEIGHT_PENALTY = 0.01  # C of the logistic regression: statistics are many, pieces few
-MOST_DEVIATIONS = 5.0  # so far a statistic counts
 
 
 @dataclass(frozen=True)
-class Areas:
-    """Areas under the ROC curve: 0.5 where a classifier guesses, 1 where it is never wrong.
+class Told:
+    """How well a judge tells pieces from held-out ones.
 
-    It is the chance that, of a piece of each set, it finds the right one the likelier to be real.
+    These are areas under the ROC curve: 0.5 where it guesses, 1 where it is never wrong. An area is
+    the chance that, of a piece of each set, it finds the right one the likelier to be real.
     """
 
-    forest: float  # random forest (Breiman 2001)
-    logistic: float  # logistic regression
+    generated: float
+    real: float  # training pieces: the mean of REAL_DRAWS draws of as many
 
 
-@dataclass(frozen=True)
-class ToldApart:
-    """How well generated pieces are told from held-out ones, and training pieces likewise."""
+def tell_apart(
+    judge: Callable[[Sequence[Piece], Sequence[Piece], int], float],
+    generated: Sequence[Piece],
+    held_out: Sequence[Piece],
+    train: Sequence[Piece],
+    seed: int,
+) -> Told:
+    """Have a judge tell sets of pieces apart, which is cross-validated by piece, FOLDS times.
 
-    generated: Areas
-    real: Areas  # the means of REAL_DRAWS draws of as many training pieces
-
-
-def tell_apart(generated: Reals, held_out: Reals, train: Reals, seed: int) -> ToldApart:
-    """Train classifiers to tell sets of pieces apart, each judged on pieces that it did not see.
-
-    They are cross-validated by piece, FOLDS times; the test of two samples by a classifier is that
-    of Lopez-Paz & Oquab 2017, "Revisiting classifier two-sample tests".
+    The test of two samples by a classifier is that of Lopez-Paz & Oquab 2017, "Revisiting
+    classifier two-sample tests".
 
     Args:
-        generated, held_out, train: (pieces, F) the statistics of each piece; NaN: not defined.
-        seed: of the forests, the folds and the draws of training pieces.
+        judge: returns the area for two sets, with a seed.
+        generated, held_out, train: what it sees of each piece.
+        seed: of the judge, and of the draws of training pieces.
 
     Returns:
         NaN where a set has fewer pieces than there are folds.
     """
-    drawn = draws(len(train), len(generated), seed)
-    areas = [_areas(train[places], held_out, seed) for places in drawn]
-    means = (float(np.mean([getattr(each, name) for each in areas])) for name in vars(areas[0]))
-    return ToldApart(_areas(generated, held_out, seed), Areas(*means))
+    draw, size = np.random.default_rng(seed).permutation, len(generated)
+    drawn = [[train[n] for n in draw(len(train))[:size].tolist()] for _ in range(REAL_DRAWS)]
+    areas = [
+        judge(ours, held_out, seed) if min(len(ours), len(held_out)) >= FOLDS else float("nan")
+        for ours in (generated, *drawn)
+    ]
+    return Told(areas[0], float(np.mean(areas[1:])))
 
 
-def _areas(ours: Reals, real: Reals, seed: int) -> Areas:
-    """Return how well classifiers tell two sets apart."""
-    if min(len(ours), len(real)) < FOLDS:
-        return Areas(float("nan"), float("nan"))
-    # here, for this library takes a second to import
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
+def by_forest(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
+    """Return how well a random forest (Breiman 2001) tells pieces apart by their statistics."""
+    from sklearn.ensemble import RandomForestClassifier  # here, for it takes a second to import
 
-    figures = comparable(np.concatenate([ours, real]))
-    is_real = np.arange(len(figures)) >= len(ours)
-    forest = RandomForestClassifier(TREES, class_weight="balanced", random_state=seed)
-    logistic = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    return Areas(*(area(each, figures, is_real, seed) for each in (forest, logistic)))
+    forest = RandomForestClassifier(TREES, class_weight="balanced", random_state=seed % 2**32)
+    return area(forest, comparable(np.array([*ours, *real])), len(ours), seed)
 
 
-def draws(count: int, size: int, seed: int) -> list[Ints]:
-    """Return the places of REAL_DRAWS draws of so many of the training pieces."""
-    draw = np.random.default_rng(seed).permutation
-    return [draw(count)[:size] for _ in range(REAL_DRAWS)]
+def by_regression(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
+    """Return how well a logistic regression tells pieces apart by their statistics."""
+    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
+
+    regression = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
+    return area(regression, comparable(np.array([*ours, *real])), len(ours), seed)
 
 
-def area(classifier: Any, figures: Any, is_real: Bools, seed: int) -> float:
-    """Return how well a classifier of sklearn's tells which of (pieces, F) are real, (pieces,)."""
+def area(classifier: Any, figures: Any, count: int, seed: int) -> float:
+    """Return how well a classifier of sklearn's tells the first pieces of (pieces, F) apart."""
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    is_real: Bools = np.arange(figures.shape[0]) >= count
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32)  # it takes no more
     chances = cross_val_predict(classifier, figures, is_real, cv=folds, method="predict_proba")
     return float(roc_auc_score(is_real, chances[:, 1]))
 
@@ -97,5 +99,4 @@ def comparable(figures: Reals) -> Reals:
     figures = np.where(np.isnan(figures), np.nanmean(figures, axis=0), figures)
     deviation = figures.std(axis=0)
     figures, deviation = figures[:, deviation > 0], deviation[deviation > 0]
-    scaled = (figures - figures.mean(axis=0)) / deviation
-    return np.asarray(np.clip(scaled, -MOST_DEVIATIONS, MOST_DEVIATIONS))
+    return deviations_from(figures.mean(axis=0), deviation, figures)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-import torch
+import numpy as np
 
 from common.cli import fail, say
 from common.files import write_file, write_json
@@ -38,8 +38,7 @@ from evaluation.summary import summarize_model
 from generation import sequences
 from generation.compose import candidates
 from generation.model import Model, OfIdsError, corpus_of, load
-from model.attention_maps import attention_maps, attention_names
-from model.decoding import decoder_of, side_tensors
+from model.attention_maps import attention_maps
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
@@ -82,7 +81,7 @@ def _beside(model: Model, options: argparse.Namespace) -> dict[str, Baseline]:
     other = load(options.beside)
     if other.vocabulary != model.vocabulary:
         raise ModelFileError(f"{options.beside}: its vocabulary is another than the model's")
-    name = "/".join(Path(options.beside).with_suffix("").parts[-2:])
+    name = "/".join(Path(options.beside).absolute().with_suffix("").parts[-2:])
     return {name: lambda ids, allowed: other.token_nats([ids], [allowed])[0]}
 
 
@@ -152,13 +151,11 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         raise MidiError(f"{options.midi}: no notes that the model has an instrument for")
     if messages:
         say(f"the piece was fitted to the model: {'; '.join(messages)}")
-    decoder = decoder_of(model.network)
-    ids = encode(score, model.vocabulary)
-    ids = ids[: min(ATTENTION_TOKENS, decoder.config.context_length)]
-    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]
+    longest = min(ATTENTION_TOKENS, model.network.config.context_length)
+    ids = encode(score, model.vocabulary)[:longest]
+    maps = attention_maps(model.network, ids, model.side(ids[None]))
     labels = token_labels(ids, model.vocabulary)
-    picture = draw_attention(maps.numpy(), labels, attention_names(decoder.config))
+    picture = draw_attention(np.stack([*maps.values()]), labels, [*maps])
     write_file(png_bytes(picture), options.out)
     return {}
 
@@ -168,9 +165,8 @@ def run_sequences(options: argparse.Namespace) -> dict[str, Any]:
     if options.midi or options.piece or options.beside:
         fail("MIDI files, --piece and --beside are about music: this is a model of ids")
     model = sequences.load(options.checkpoint)
-    settings = model.record.data
-    path = options.path or settings.get("path", "")
-    source = open_id_sequences(path, settings.get("vocabulary_size"))
+    path = options.path or model.record.data.get("path", "")
+    source = open_id_sequences(path, model.vocabulary.ids)
     if source.vocabulary != model.vocabulary:
         raise CorpusError(f"{path}: its ids are not the model's, so it cannot be scored")
     baselines, splits = fit_baselines(source), [s for s in options.splits if source.split(s)]

@@ -9,8 +9,8 @@ import numpy as np
 from common.arrays import Ints, Reals
 from data.score import Score
 from data.statistics import NAMES, Music, statistics
-from evaluation.classifier import ToldApart, tell_apart
-from evaluation.moves import ToldByMoves, kept_back, tell_by_moves
+from evaluation.classifier import Told, by_forest, by_regression, tell_apart
+from evaluation.moves import by_moves, kept_back
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class Comparison:
 
     pieces: dict[str, int]  # how many there are: generated, held_out, train
     rows: list[StatisticRow]  # those that tell most first
-    told_apart: ToldApart  # by all statistics
-    told_by_moves: ToldByMoves
+    by_forest: Told  # by all statistics
+    by_regression: Told  # likewise
+    by_moves: Told  # that no critic weighs
     seed: int  # of the classifiers
 
 
@@ -91,10 +92,12 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
     ]
     rows.sort(key=lambda row: -np.nan_to_num(row.area))
     counts = {name: len(pieces.scores) for name, pieces in sets.items()}
-    kept = [figures[:, is_defined] for figures in (own, held_out, train)]
-    told_apart = tell_apart(kept[0], kept[1], kept[2], seed)
-    by_moves = tell_by_moves(generated.moves, real.held_out.moves, real.train.moves, seed)
-    return Comparison(counts, rows, told_apart, by_moves, seed)
+    kept = [[*figures[:, is_defined]] for figures in (own, held_out, train)]
+    forest, regression = (
+        tell_apart(by, kept[0], kept[1], kept[2], seed) for by in (by_forest, by_regression)
+    )
+    moves = tell_apart(by_moves, generated.moves, real.held_out.moves, real.train.moves, seed)
+    return Comparison(counts, rows, forest, regression, moves, seed)
 
 
 def statistics_of(pieces: Sequence[Score]) -> Reals:

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_file
@@ -54,7 +55,7 @@ def write_report(
     template = environment().get_template("report.html")
     text = template.render(
         summary=summary,
-        name=printable(_model_name(Path(checkpoint))),
+        name=printable(_model_name(Path(checkpoint).absolute())),
         verdict=tables.verdict(summary),
         has_sound=has_sound(),
         players=_players(summary, examples),
@@ -100,9 +101,10 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
     size = f"{bars}, {len(score.notes):,} notes, {duration:.0f} s"
     facts = f"{size}, {tables.number(example.likelihood.nats_per_note, 3)} nats per note"
     if duration > seconds:
-        ends = score.step_seconds(score.bar_starts)[1:]
-        heard = score.excerpt(0, max(1, int((ends <= seconds).sum())))
-        facts += f", the first {float(heard.step_seconds(heard.end_step)):.0f} s to hear"
+        starts, first = score.step_seconds(score.bar_starts), int(score.bar_positions[0][0])
+        last = int(np.searchsorted(starts, starts[first] + seconds, side="right")) - 1
+        heard = score.excerpt(first, max(last, first + 1))
+        facts += ", its first bars to hear"
     longest = None
     if example.originality:
         run = max(example.originality.longest_runs, key=lambda run: run.notes, default=None)

@@ -236,7 +236,7 @@ def _note_surprise(score: Score, row: int, nats: Reals) -> NoteSurprise:
         bar = int(np.searchsorted(score.bar_starts, onset, side="right")) - 1
         unit = 4 * score.grid.steps_per_beat / int(score.bars["denominator"][bar])
         beat = round(1 + (onset - int(score.bar_starts[bar])) / unit, 3)
-        place = f"bar {bar + (not score.has_upbeat)}, beat {beat:g}"
+        place = f"bar {bar + score.first_number}, beat {beat:g}"
     return NoteSurprise(
         row,
         place,
@@ -255,6 +255,8 @@ def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, list
         The piece; (N, 4) the nats of each of its notes by aspect (see `note_nats`), NaN
         for notes that the vocabulary has no token for; and a message for each change.
     """
+    if Path(path).is_dir():
+        raise MidiError(f"{path}: a folder, where a music file is needed")
     files = read_files(model, [str(path)])
     whole, ids = files.scores[0], EvaluationSet.of_files(model, files).split.piece(0)
     _, is_known, messages = without_unknown(whole, model.vocabulary)

@@ -7,7 +7,6 @@ from critics, drawn once by lot, and pieces are judged by these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,35 +15,28 @@ from common.arrays import Ints
 from data.moves import IS_KEPT_BACK, MOVES, moves_of
 from data.score import Score
 from data.statistics import Music
-from evaluation.classifier import FOLDS, area, draws
+from evaluation.classifier import area
 
 RARE = 4  # pieces, fewer than which a move must not be in
 WEIGHT_PENALTY = 10.0  # C of the logistic regression
 
 
-@dataclass(frozen=True)
-class ToldByMoves:
-    """Areas under the ROC curve, by moves: generated pieces beside held-out ones, and real ones."""
-
-    generated: float
-    real: float  # the mean of REAL_DRAWS draws of as many training pieces
-
-
-def tell_by_moves(
-    generated: Sequence[Ints], held_out: Sequence[Ints], train: Sequence[Ints], seed: int
-) -> ToldByMoves:
-    """Train classifiers to tell sets of pieces apart by their moves, as `tell_apart` does.
+def by_moves(ours: Sequence[Ints], real: Sequence[Ints], seed: int) -> float:
+    """Return how well a logistic regression tells pieces apart by the root of each move's share.
 
     Args:
-        generated, held_out, train: the moves of each piece, as `kept_back` has them.
-        seed: of the folds and the draws of training pieces.
-
-    Returns:
-        NaN where a set has fewer pieces than there are folds.
+        ours, real: the moves of each piece, as `kept_back` has them.
+        seed: of the folds.
     """
-    drawn = draws(len(train), len(generated), seed)
-    real = [_area([train[n] for n in places.tolist()], held_out, seed) for places in drawn]
-    return ToldByMoves(_area(generated, held_out, seed), float(np.mean(real)))
+    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
+
+    counts = counted([*ours, *real])
+    shares = counts.multiply(1 / counts.sum(axis=1).clip(min=1)[:, None]).sqrt().tocsc()
+    shares = shares[:, np.diff(counts.indptr) >= RARE].tocsr()
+    if not shares.shape[1]:
+        return 0.5
+    classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
+    return area(classifier, shares, len(ours), seed)
 
 
 def kept_back(score: Score) -> Ints:
@@ -62,18 +54,3 @@ def counted(pieces: Sequence[Ints]) -> Any:
     table = csc_array((np.ones(len(moves)), (rows, moves)), (len(pieces), MOVES))
     table.sum_duplicates()
     return table
-
-
-def _area(ours: Sequence[Ints], real: Sequence[Ints], seed: int) -> float:
-    """Return how well a logistic regression tells two sets apart by the root of each share."""
-    if min(len(ours), len(real)) < FOLDS:
-        return float("nan")
-    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
-
-    counts = counted([*ours, *real])
-    shares = counts.multiply(1 / counts.sum(axis=1).clip(min=1)[:, None]).sqrt().tocsc()
-    shares = shares[:, np.diff(counts.indptr) >= RARE].tocsr()
-    if not shares.shape[1]:
-        return 0.5
-    classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    return area(classifier, shares, np.arange(shares.shape[0]) >= len(ours), seed)

@@ -4,7 +4,6 @@ evaluate.py prints the tables; evaluation/templates shows the same on a page.
 """
 
 import math
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ _MOST_SHOWN = 20  # statistics
 _FEW_PIECES = 10  # with fewer, written or held out, hardly anything can be told from real pieces
 
 LINE_WIDTH = 100  # characters
-_FIGURE = re.compile("$|\\[|NaN|\N{MINUS SIGN}?[0-9]")  # as one begins, or nothing
 _MAX_FILES = 20  # files that have a line of their own
 
 
@@ -57,12 +55,7 @@ class Table:
     head: Sequence[str]  # of each column
     rows: Sequence[Sequence[str]]  # the texts of the cells
     marked: str = ""  # the name of the row that stands out
-
-    @property
-    def are_figures(self) -> list[bool]:
-        """Whether each column is of figures, which are aligned at their right."""
-        columns = zip(*self.rows, strict=True)
-        return [all(_FIGURE.match(text) for text in texts) for texts in columns]
+    words: int = 1  # columns at the left that are of words; figures are aligned at their right
 
     def lines(self) -> Iterator[str]:
         """Yield the table as lines of text."""
@@ -71,16 +64,15 @@ class Table:
         gap = "  " if sum(widths) + 2 * len(widths) <= LINE_WIDTH else " "
         yield self.caption
         for row in cells:
-            columns = zip(row, widths, self.are_figures, strict=True)
-            padded = [text.rjust(w) if figure else text.ljust(w) for text, w, figure in columns]
+            cells_by_width = enumerate(zip(row, widths, strict=True))
+            padded = [t.ljust(w) if n < self.words else t.rjust(w) for n, (t, w) in cells_by_width]
             yield gap.join(padded).replace("\N{MINUS SIGN}", "-").rstrip()
 
 
 def verdict(summary: ModelSummary) -> str:
     """Answer in words, without a number, how good the music is."""
     music = summary.music
-    areas = music.told_apart.generated
-    area = max(areas.forest, areas.logistic)
+    area = max(music.by_forest.generated, music.by_regression.generated)
     if not music.rows:
         text = "There is nothing to compare its music by."
     elif min(music.pieces.values()) < _FEW_PIECES:
@@ -95,7 +87,7 @@ def verdict(summary: ModelSummary) -> str:
     )
     if copied > of_real / _CLEARLY_LESS:
         text += " It has more of the training pieces in it than real pieces have: it copies."
-    elif copied <= of_real:
+    elif copied < of_real:
         text += " It shares less with the training pieces than real pieces do."
     return text
 
@@ -200,15 +192,16 @@ def statistics_lines(comparison: Comparison) -> Iterator[str]:
 
 def statistics_notes(comparison: Comparison) -> Iterator[str]:
     """Yield how well all statistics tell the pieces apart, and what the columns mean."""
-    told, moves = comparison.told_apart, comparison.told_by_moves
-    if not math.isnan(told.generated.forest):
+    forest, regression = comparison.by_forest, comparison.by_regression
+    moves = comparison.by_moves
+    if not math.isnan(forest.generated):
         yield (
             f"By all {len(comparison.rows)} statistics generated pieces are told from held-out "
-            f"ones with an area under the ROC curve of {told.generated.forest:.2f} (random forest) "
-            f"and {told.generated.logistic:.2f} (logistic regression), training from held-out ones "
-            f"with {told.real.forest:.2f} and {told.real.logistic:.2f}. By moves of one voice "
-            f"and of two, a half that no critic weighs, they are told with "
-            f"{number(moves.generated, 2)}, training pieces with {number(moves.real, 2)}."
+            f"ones with an area under the ROC curve of {forest.generated:.2f} (random forest) "
+            f"and {regression.generated:.2f} (logistic regression), training from held-out ones "
+            f"with {forest.real:.2f} and {regression.real:.2f}. A second judge "
+            f"sees only steps of one voice and of two that no critic has seen: "
+            f"{number(moves.generated, 2)}; training pieces: {number(moves.real, 2)}."
         )
     yield (
         "Area: the same by one statistic alone. 0.5 is a guess, 1 is never wrong. Shares are "
@@ -218,11 +211,11 @@ def statistics_notes(comparison: Comparison) -> Iterator[str]:
 
 def kept_note(comparison: Comparison, candidates: int) -> str:
     """Return how well those pieces are told from held-out ones that a critic keeps of several."""
-    told = comparison.told_apart.generated
+    forest, regression = comparison.by_forest.generated, comparison.by_regression.generated
     return (
         f"These were drawn once. Where every few bars the model's critic takes the best of "
-        f"{candidates}, as generate.py does, the areas are {number(told.forest, 2)} and "
-        f"{number(told.logistic, 2)}, by moves {number(comparison.told_by_moves.generated, 2)}."
+        f"{candidates}, as generate.py does, the areas are {number(forest, 2)} and "
+        f"{number(regression, 2)}, by moves {number(comparison.by_moves.generated, 2)}."
     )
 
 
@@ -261,4 +254,4 @@ def surprise_table(notes: Sequence[NoteSurprise]) -> Table:
         for place, note in enumerate(notes, start=1)
     ]
     head = ("", "where", "note", "voice", "all", *aspects)
-    return Table("The most surprising notes, in nats", head, rows)
+    return Table("The most surprising notes, in nats", head, rows, words=4)

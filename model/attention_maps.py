@@ -5,53 +5,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from common.interface import SideInput
+from common.arrays import Floats, Ids
 from model.attention import MultiHeadAttention, attention_weights
-from model.config import DecoderConfig
-from model.decoder import Decoder
+from model.decoding import decoder_of, side_tensors
+from model.network import Network
+from model.steps import SideArrays
 
 
-def attention_names(config: DecoderConfig) -> list[str]:
-    """Return the name of each layer of `attention_maps`."""
-    twice = ("",) if config.n_attention == 1 else (", attention 1", ", attention 2")
-    return [f"layer {n + 1}{which}" for n in range(config.n_layer) for which in twice]
+@torch.inference_mode()
+def attention_maps(network: Network, ids: Ids, side: SideArrays | None = None) -> dict[str, Floats]:
+    """Return the weights of each attention layer, by its name, while a decoder reads ids (T,).
 
-
-def weights_of(
-    layer: MultiHeadAttention,
-    x: Tensor,
-    rotation: tuple[Tensor, Tensor] | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """Return the weights with which a layer, given the same, sums values: (B, H, T, T)."""
-    query, key, _ = layer.project(x, rotation)
-    return attention_weights(query, key, mask, causal=mask is None)
-
-
-@torch.no_grad()
-def attention_maps(decoder: Decoder, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
-    """Return the weights of every attention layer while a decoder reads `ids`.
-
-    Args:
-        decoder: the decoder.
-        ids: int64 (B, T).
-        side: as in `Decoder.forward`.
-
-    Returns:
-        float (L, B, H, T, T), L = n_layer * n_attention in the order of reading; each row
-        sums to 1.
+    They are float32 (H, T, T); each row sums to 1. The side input is of one row.
     """
-    maps: list[Tensor] = []
+    decoder, found = decoder_of(network), list[Tensor]()
 
     def look(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         assert isinstance(layer, MultiHeadAttention)
-        maps.append(weights_of(layer, *inputs))  # x, rotation
+        query, key, _ = layer.project(*inputs)  # x, rotation
+        found.append(attention_weights(query, key, causal=True)[0])
 
-    layers = [layer for layer in decoder.modules() if isinstance(layer, MultiHeadAttention)]
-    hooks = [layer.register_forward_pre_hook(look) for layer in layers]
-    try:
-        decoder(ids, side)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return torch.stack(maps)
+    for layer in decoder.modules():
+        if isinstance(layer, MultiHeadAttention):
+            layer.register_forward_pre_hook(look)
+    decoder(torch.from_numpy(ids)[None], side_tensors(side, torch.device("cpu")))
+    twice = ("",) if network.config.n_attention == 1 else (", attention 1", ", attention 2")
+    names = [f"layer {n + 1}{which}" for n in range(network.config.n_layer) for which in twice]
+    return {name: weights.numpy() for name, weights in zip(names, found, strict=True)}

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from common.interface import OCTAVE
 from common.options import Options, Positive, Range, Share
 
-REACH = 24  # semitones of the interval head; notes further away are as far as that
-NEAR = 9  # steps of the end head; ends further away are as far as that
+REACH = 24  # semitones of the interval head; all notes farther away share one row
+STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # distances that it has rows for, and of no reference
+NEAR = 9  # steps of the end head; all ends farther away share one row
 END_ROWS = 2 * NEAR + 3  # for each end: distances, beyond the longest duration, none
 LONGEST = 512.0  # steps, the longest period of rotary_time
 
@@ -99,8 +100,7 @@ class DecoderConfig(DecoderOptions, DataShape):
 
 def interval_rows(n_programs: int, n_classes: int) -> int:
     """Return how many rows the interval head's table has: steps, classes, parallels, verticals."""
-    steps, classes = 2 * REACH + 2, OCTAVE + 1
-    return n_programs * (3 * (steps + classes) + OCTAVE + n_classes)
+    return n_programs * (3 * (STEPS + CLASSES) + OCTAVE + n_classes)
 
 
 # The fields that weights must fit: all that people choose but dropout and the context.

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from common.interface import SideInput
 from model.attention import MultiHeadAttention, scaled_dot_product_attention
-from model.config import REACH, interval_rows
+from model.config import interval_rows
 from model.interval_head import IntervalHead
 from model.interval_loops import Notes, add_intervals, intervals_gradient
 from model.threads import steady_products
@@ -239,7 +239,7 @@ class FastIntervalHead(IntervalHead):
         """Return logits with those of the notes added, as `IntervalHead` does, in float32."""
         if not _on_cpu(x):
             return super().added(logits, first, x, side)
-        at = Notes(self.n_programs, self.n_pitches, first, REACH, self.n_classes)
+        at = Notes(self.n_programs, self.n_pitches, first, self.n_classes)
         both = logits.float(), self.table(x).float()
         beside = side.references, side.moves, side.sounding
         added: Tensor = _WithIntervals.apply(*both, *beside, at)  # type: ignore[no-untyped-call]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from common.arrays import Floats, Ids, Ints, Reals
 from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
 from common.interface import ENDS, PAD, SideInput
-from model.config import END_ROWS, LONGEST, NEAR, REACH, DecoderConfig
+from model.config import END_ROWS, LONGEST, NEAR, DecoderConfig
 from model.interval_loops import Notes, add_intervals
 from model.network import Network, sub_layers
 from model.steps import SideArrays
@@ -402,7 +402,7 @@ class Engine:
             eps,
             config.activation == "squared_relu",
             config.positions == "rotary_time",
-            Notes(programs, config.n_pitches, config.first_note, REACH, config.n_classes),
+            Notes(programs, config.n_pitches, config.first_note, config.n_classes),
             config.n_durations,
             config.first_duration,
             np.float32(network.weights["temperature"]),

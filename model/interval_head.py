@@ -5,13 +5,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
-from model.config import REACH, interval_rows
+from model.config import CLASSES, REACH, STEPS, interval_rows
 
 # A note is counted in semitones from three references: what its program had before, what would
 # come next if it went on as before, and the latest note. Within the octave it is counted from three
 # more: the lowest that sounds, the lowest before, and the tonic.
 THREE = 3
-STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # distances of each, and one of no reference
 
 
 class IntervalHead(nn.Module):

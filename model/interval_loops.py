@@ -14,6 +14,7 @@ import numpy as np
 from common.arrays import Floats, Ints
 from common.compiled import compiled
 from common.interface import OCTAVE
+from model.config import CLASSES, REACH, STEPS
 
 ZERO = np.float32(0)
 
@@ -24,7 +25,6 @@ class Notes(NamedTuple):
     n_programs: int  # P
     n_pitches: int  # N, of a program
     first: int  # id of the first of the P N notes
-    reach: int  # semitones
     n_classes: int  # 12; 0: nothing is told of all that sounds
 
 
@@ -46,8 +46,7 @@ def add_intervals(
             side input.
         logits: (M, V), changed in place.
     """
-    P, N, reach, octave = at.n_programs, at.n_pitches, at.reach, np.empty(OCTAVE, np.float32)
-    steps, classes = 2 * reach + 2, OCTAVE + 1
+    P, N, octave = at.n_programs, at.n_pitches, np.empty(OCTAVE, np.float32)
     for m in range(len(logits)):
         references, moves, rows, out = references_of[m], moves_of[m], by_row[m], logits[m]
         for p in range(P):
@@ -56,21 +55,21 @@ def add_intervals(
             for k in range(3):
                 # its own, its echo, the latest; the lowest, the lowest before, the tonic
                 stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
-                row = (k * P + p) * steps
-                low, high = stepped - reach, stepped + reach + 1  # the first beyond
+                row = (k * P + p) * STEPS
+                low, high = stepped - REACH, stepped + REACH + 1  # the first beyond
                 if not stepped:
-                    row, low, high = row + steps - 1, N + 1, N + 1
+                    row, low, high = row + STEPS - 1, N + 1, N + 1
                 for note in range(1, min(low, N + 1)):
                     out[first + note] += rows[row]
                 for note in range(max(low, 1), min(high, N + 1)):
                     out[first + note] += rows[row + note - low]
                 for note in range(max(high, 1), N + 1):
-                    out[first + note] += rows[row + 2 * reach]
-                row = (3 * P * steps) + (k * P + p) * classes
+                    out[first + note] += rows[row + 2 * REACH]
+                row = (3 * P * STEPS) + (k * P + p) * CLASSES
                 for note in range(1, OCTAVE + 1):
                     which = (note - classed) % OCTAVE if classed else OCTAVE
                     octave[note - 1] += rows[row + which]
-            row = P * (3 * (steps + classes) + OCTAVE) + p * OCTAVE
+            row = P * (3 * (STEPS + CLASSES) + OCTAVE) + p * OCTAVE
             for other in range(at.n_classes):
                 if sounding_of[m, other]:
                     for note in range(OCTAVE):
@@ -81,7 +80,7 @@ def add_intervals(
                 note = references[p] + moves[other] - N
                 if references[p] and moves[other] and 1 <= note <= N:
                     interval = (references[p] - references[other]) % OCTAVE
-                    row = 3 * P * (steps + classes) + p * OCTAVE + interval
+                    row = 3 * P * (STEPS + CLASSES) + p * OCTAVE + interval
                     out[first + note] += rows[row]
 
 
@@ -101,8 +100,7 @@ def intervals_gradient(
         gradient: (M, V).
         by_row: (M, R), which is set.
     """
-    P, N, reach, octave = at.n_programs, at.n_pitches, at.reach, np.empty(OCTAVE, np.float32)
-    steps, classes = 2 * reach + 2, OCTAVE + 1
+    P, N, octave = at.n_programs, at.n_pitches, np.empty(OCTAVE, np.float32)
     for m in range(len(gradient)):
         references, moves, rows, out = references_of[m], moves_of[m], by_row[m], gradient[m]
         rows[:] = ZERO
@@ -113,10 +111,10 @@ def intervals_gradient(
                 octave[(note - 1) % OCTAVE] += out[first + note]
             for k in range(3):
                 stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
-                row = (k * P + p) * steps
-                low, high = stepped - reach, stepped + reach + 1
+                row = (k * P + p) * STEPS
+                low, high = stepped - REACH, stepped + REACH + 1
                 if not stepped:
-                    row, low, high = row + steps - 1, N + 1, N + 1
+                    row, low, high = row + STEPS - 1, N + 1, N + 1
                 below = above = ZERO
                 for note in range(1, min(low, N + 1)):
                     below += out[first + note]
@@ -126,12 +124,12 @@ def intervals_gradient(
                 for note in range(max(high, 1), N + 1):
                     above += out[first + note]
                 if high <= N:
-                    rows[row + 2 * reach] += above
-                row = (3 * P * steps) + (k * P + p) * classes
+                    rows[row + 2 * REACH] += above
+                row = (3 * P * STEPS) + (k * P + p) * CLASSES
                 for note in range(1, OCTAVE + 1):
                     which = (note - classed) % OCTAVE if classed else OCTAVE
                     rows[row + which] += octave[note - 1]
-            row = P * (3 * (steps + classes) + OCTAVE) + p * OCTAVE
+            row = P * (3 * (STEPS + CLASSES) + OCTAVE) + p * OCTAVE
             for other in range(at.n_classes):
                 if sounding_of[m, other]:
                     for note in range(OCTAVE):
@@ -140,5 +138,5 @@ def intervals_gradient(
                 note = references[p] + moves[other] - N
                 if references[p] and moves[other] and 1 <= note <= N:
                     interval = (references[p] - references[other]) % OCTAVE
-                    row = 3 * P * (steps + classes) + p * OCTAVE + interval
+                    row = 3 * P * (STEPS + CLASSES) + p * OCTAVE + interval
                     rows[row] += out[first + note]

@@ -121,7 +121,7 @@ def load_model_file(path: str | Path) -> ModelFile:
 
 def _of_checkpoint(path: Path) -> str:
     """Return what to say of a checkpoint, from which training goes on."""
-    beside = path.parents[1] / "model.safetensors" if len(path.parents) > 1 else path
+    beside = path.absolute().parent.parent / "model.safetensors"
     advice = f"use {beside}" if beside.is_file() else _ADVICE
     return f"{path} is a training checkpoint, from which only train.py goes on; {advice}"
 

@@ -25,6 +25,7 @@ NO_FORM = "a configuration has another form than those in configs/"
 DEEPEST = 20  # levels of a configuration
 # What jsonargparse says of a value, and of a setting in a file that there is none.
 _WRONG = re.compile(r'Parser key "([\w.]+)":.*[vV]alue: (.*)', re.DOTALL)
+_MISSING = re.compile(r"Parser key \"config\": (File does not exist|Path is not a file): '(.*)'")
 _UNKNOWN = re.compile(r"Option '(\S+)' is not accepted")
 
 _load_yaml = get_loader("yaml")
@@ -64,7 +65,7 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
     except (AttributeError, LookupError, TypeError) as error:  # likewise
         fail(f"{NO_FORM}: {error}")
     try:
-        options = _checked_places(_options(config))
+        options = _checked_places(_options(config), subcommand)
     except (OSError, ValueError) as error:
         fail(str(error))
     if subcommand == "fit" and options.trainer.max_steps <= 0 and options.minutes is None:
@@ -124,14 +125,15 @@ def _options(config: Namespace) -> RunOptions:
         raise ValueError(f"--{error}") from None
 
 
-def _checked_places(options: RunOptions) -> RunOptions:
+def _checked_places(options: RunOptions, subcommand: str) -> RunOptions:
     """Return options whose files and folders can be read and written; ~ becomes the home folder.
 
     Raises:
         OSError: the run cannot be written there, or there is no such data.
     """
     data, run = options.data, file_name(options.run)
-    check_writable(Path(run) / "config.yaml")
+    if subcommand == "fit":
+        check_writable(Path(run) / "config.yaml")
     path, written = file_name(data.path), data.written and file_name(data.written)
     if data.is_ids and not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file")
@@ -144,6 +146,8 @@ def _checked_places(options: RunOptions) -> RunOptions:
 
 def _in_plain_words(message: str, parser: ArgumentParser) -> str:
     """Return what jsonargparse says of a mistake, and which option may have been meant."""
+    if missing := _MISSING.match(message):
+        return f"{missing[2]}: {'no such file' if missing[1].startswith('File') else 'not a file'}"
     if wrong := _WRONG.match(message):
         group, _, name = wrong[1].rpartition(".")
         hint = hints_of(_groups()[group] if group else RunOptions)[name]

@@ -211,7 +211,8 @@ class Checkpoints(Checkpoint):
             trainer.save_checkpoint(folder / "last.ckpt")
         self.is_due = self.is_best = False
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
-        self.began, self.model_is_due = self.saved_at, self.best == float("inf")
+        if not self.model_is_due:
+            self.began, self.model_is_due = self.saved_at, self.best == float("inf")
 
     def _save_model(self, trainer: Trainer, pl_module: Any, nats: float | None) -> None:
         data = pl_module.data
@@ -321,6 +322,7 @@ def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
         RunError: the run goes on, but another process trains there.
         OSError: the folder cannot be made.
     """
+    run = run.resolve() if run.name in ("", "..") else run
     folder, number = run, 1
     if checkpoint is not None:
         if not held.enter_context(_hold(folder)):

@@ -29,9 +29,9 @@ from generation.model import Model
 from generation.request import Request
 from generation.sequences import SequenceModel, stream
 from generation.writing import Writing
-from model.attention_maps import attention_maps, attention_names
+from model.attention_maps import attention_maps
 from model.decoder import Decoder
-from model.decoding import decoder_of, network_of, side_tensors
+from model.decoding import network_of
 from rendering.attention_map import draw_attention, token_labels
 from rendering.audio import render_audio
 from rendering.notation import has_notation, notation_png
@@ -279,13 +279,11 @@ def log_audio(shown: Snapshot) -> None:
 
 def log_attention(shown: Snapshot) -> None:
     """Draw which tokens of the first held-out piece each head attends to, layer by layer."""
-    model, decoder = shown.model, decoder_of(shown.model.network)
-    longest = min(ATTENTION_TOKENS, decoder.config.context_length)
+    model = shown.model
+    longest = min(ATTENTION_TOKENS, model.network.config.context_length)
     ids = shown.corpus.split("valid").piece(0)[:longest]
-    side = side_tensors(model.side(ids[None]), torch.device("cpu"))
-    maps = attention_maps(decoder, torch.from_numpy(ids)[None], side=side)[:, 0]  # (L, H, T, T)
     labels = token_labels(ids, model.vocabulary)
-    for layer, heads in zip(attention_names(decoder.config), maps.numpy(), strict=True):
+    for layer, heads in attention_maps(model.network, ids, model.side(ids[None])).items():
         tag = f"tokens/attention_{layer.replace(' ', '_')}"
         shown.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 

@@ -19,13 +19,13 @@ from data.tokens.echo import ECHO_WIDTH
 from data.tokens.features import SideFeatures
 from data.tokens.given import VOICE_WIDTH
 from data.tokens.vocabulary import Kind, Vocabulary
-from model.config import REACH
+from model.config import CLASSES, STEPS
 from model.decoder import Decoder
 
 Axis = tuple[Ints, int]  # of each of our places the trained model's, and how many it has
 
 MIDDLE_C = 60
-STEPS, CLASSES, REFERENCES = 2 * REACH + 2, OCTAVE + 1, 3  # of the interval head
+REFERENCES = 3  # of the interval head
 
 
 class Meanings:

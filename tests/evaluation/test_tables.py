@@ -11,8 +11,15 @@ def test_on_the_console_a_minus_is_a_hyphen():
 
 
 def test_lines_align_and_end_without_spaces():
-    table = Table("caption", ("", "n", "where"), [("a", "1.25", "x"), ("bb", "NaN", "")])
-    assert list(table.lines()) == ["caption", "       n  where", "a   1.25  x", "bb   NaN"]
+    table = Table("caption", ("", "n", "where"), [("a", "1.25", "3"), ("bb", "NaN", "")])
+    assert list(table.lines()) == ["caption", "       n  where", "a   1.25      3", "bb   NaN"]
+    table = Table("caption", ("", "where", "n"), [("a", "x", "1.25"), ("bb", "", "NaN")], words=2)
+    assert list(table.lines()) == [
+        "caption",
+        "    where     n",
+        "a   x      1.25",
+        "bb          NaN",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from model.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from model.attention_maps import weights_of
 
 printed = partial(torch.testing.assert_close, rtol=0, atol=5.1e-5)
 SECOND = 1  # the second word, "is", whose attention notes 000 and 002 follow
@@ -122,15 +121,20 @@ def test_note_001_scores():
     two_decimals(scores / math.sqrt(2), scaled)
 
 
+def weights_of(layer, mask=None):
+    query, key, _ = layer.project(WORDS, None)
+    return attention_weights(query, key, mask, causal=mask is None)
+
+
 def test_note_001_as_a_decoder():
     # The note rounds its second row loosely (0.35, 0.65; output 0.48, 0.65): 1 / (1 + e^0.594)
     # is 0.356, and 0.356 * 1 + 0.644 * 0.2 = 0.485. Its third row holds.
     weights = [[1, 0, 0], [0.356, 0.644, 0], [0.395, 0.251, 0.353]]
     outputs = [[1, 0], [0.485, 0.644], [0.728, 0.251]]
     layer = animals()
-    three_decimals(weights_of(layer, WORDS)[0, 0], torch.tensor(weights))
+    three_decimals(weights_of(layer)[0, 0], torch.tensor(weights))
     three_decimals(layer(WORDS)[0], torch.tensor(outputs))
-    two_decimals(weights_of(layer, WORDS)[0, 0, 2], torch.tensor([0.40, 0.25, 0.35]))
+    two_decimals(weights_of(layer)[0, 0, 2], torch.tensor([0.40, 0.25, 0.35]))
     two_decimals(layer(WORDS)[0, 2], torch.tensor([0.73, 0.25]))
 
 
@@ -139,7 +143,7 @@ def test_note_001_as_an_encoder():
     weights = [[0.410, 0.233, 0.356], [0.264, 0.479, 0.257], [0.395, 0.251, 0.353]]
     outputs = [[0.742, 0.233], [0.566, 0.479], [0.728, 0.251]]
     layer = animals()
-    three_decimals(weights_of(layer, WORDS, mask=everything)[0, 0], torch.tensor(weights))
+    three_decimals(weights_of(layer, everything)[0, 0], torch.tensor(weights))
     three_decimals(layer(WORDS, mask=everything)[0], torch.tensor(outputs))
 
 

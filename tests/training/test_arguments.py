@@ -110,7 +110,7 @@ def test_every_option_has_its_comment(capsys):
         ("--data.pth x", "is --data.path meant?"),
         ("--checkpoint.minuets 3", "is --checkpoint.minutes meant?"),
         ("--modle.n_layer 4", "is --model.n_layer meant?"),
-        ("--config none.yaml", "none.yaml'"),
+        ("--config none.yaml", "none.yaml: no such file"),
         ("--config folder", "not a file"),
         ("--config", "expected one argument"),
         ("--config wrong.yaml", "setting: model.n_layers; is --model.n_layer meant?"),
