@@ -125,7 +125,8 @@ def _serve(options: argparse.Namespace, listening: socket.socket) -> None:
     has_sound()  # says so where there is none
     token = None if is_loopback(options.host) else secrets.token_urlsafe(16)
     app = make_app(models, hosts_of(options.host, port), token)
-    shown = f"[{options.host}]" if ":" in options.host else options.host
+    host = socket.gethostname() if options.host in ("0.0.0.0", "::") else options.host
+    shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
     if which:
         print(which)

@@ -110,7 +110,7 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> Floats:
     """Synthesize a Score: (samples,) float32, mono, with its peak 1 dB below full scale.
 
     Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
-    a held note ends at most ten seconds after the last bar begins. It is silence, as long, where
+    a held note ends at most ten seconds after the last bar line. It is silence, as long, where
     no sound can be made.
     """
     sound = _synthesized(score, sample_rate, np.unique(score.notes["program"]))

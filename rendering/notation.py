@@ -168,7 +168,7 @@ class _Writer:
         self._is_new = np.zeros(len(score.notes), dtype=bool)
         if is_given is not None and is_given.any():
             self._is_new = ~is_given
-        self._first_number = 0 if score.has_upbeat else 1
+        self._first_number = score.first_number
         self._shown_bpm = 0.0
         self.root = Element("score-partwise", version="4.0")
         encoding = SubElement(SubElement(self.root, "identification"), "encoding")

@@ -388,7 +388,7 @@ def _bars(page: _Page, system: _System, closed: Ints) -> list[str]:
         if begin == 0 and start <= stop < end:
             marks[stop] = f"{marks.get(stop, '')}   the model goes on →".lstrip()
     inner = lines[(lines >= start) & (lines <= end)]
-    numbers = numbered + (score.grid.has_meter and not score.has_upbeat)
+    numbers = numbered + score.first_number
     unit = "" if score.grid.has_meter else " s"
     return [
         _vertical(system, inner, fill=LINE, fill_opacity=0.4 if is_dense else 1),

@@ -70,7 +70,7 @@ def arrange(score: Score, onset: Ints, end: Ints, cuts: bool = False) -> Page:
         score: with N notes.
         onset: (N,) when each is written to begin, in notation steps.
         end: (N,) when to end.
-        cuts: whether notes will end where their voice goes on.
+        cuts: whether a note will be shortened to the next onset in its voice.
     """
     programs = np.unique(score.notes["program"]).tolist()
     rows = {program: np.flatnonzero(score.notes["program"] == program) for program in programs}

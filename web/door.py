@@ -77,7 +77,7 @@ def _numbers(name: str, text: str, separator: str | None, count: int) -> list[in
     """Return whole numbers in a text: so many, or for 0 any; one bar will do for two."""
     parts = text.split(separator) if separator else [text]
     is_count = not count or len(parts) == count or (name == "bars" and len(parts) == 1)
-    if not is_count or not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
+    if not is_count or not all(re.fullmatch("[0-9]{1,15}", part) for part in parts):
         raise MessageError(f"{name} must be {_EXAMPLES[name]}, not {text[:40]!r}")
     return [int(part) for part in parts]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from urllib.parse import parse_qs
 
-from starlette.requests import cookie_parser
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -49,9 +48,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> str | None:
         """Return why a request is not let in; None: it is."""
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        asked = HTTPConnection(scope)
+        headers = asked.headers
         host, origin = headers.get("host", ""), headers.get("origin")
         # a program names no origin; a browser always does where it asks for more than a look
         is_door = scope["path"].startswith("/api/")
@@ -66,13 +64,12 @@ class Guard:
             return "only the page itself may ask"
         if is_elsewhere and scope["path"] != "/":  # a link to the page may be anywhere
             return "only the page itself may use its parts"
-        if self.token and not self._is_brought(scope, headers.get("cookie", "")):
+        if self.token and not self._is_brought(asked):
             return "the address needs the token that play.py printed"
         return None
 
-    def _is_brought(self, scope: Scope, cookie: str) -> bool:
+    def _is_brought(self, asked: HTTPConnection) -> bool:
         """Return whether the address or the page's cookie has the token."""
-        brought = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        brought.append(cookie_parser(cookie).get(COOKIE, ""))
+        brought = [*asked.query_params.getlist("token"), asked.cookies.get(COOKIE, "")]
         token = str(self.token).encode()
         return any(secrets.compare_digest(each.encode(), token) for each in brought)

@@ -34,7 +34,7 @@ from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import Constraints
 from rendering.audio import mu_law_wav, stems, wav_bytes
-from rendering.notation import engrave, has_notation, to_musicxml
+from rendering.notation import engrave, to_musicxml
 from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
 from web.connection import MISTAKE, REFUSALS, SLICE_SECONDS, Connection
@@ -59,7 +59,7 @@ MOST_WAITING = 64  # files to render or read
 MOST_UPLOAD_BYTES = 4 * 2**20
 READ_SECONDS = 10.0  # for a file
 MOST_WAV_SECONDS = 600.0
-MOST_STEM_SECONDS = 300.0
+MOST_STEM_SECONDS = 1200.0  # of all voices together
 MOST_ENGRAVED = 1500  # notes
 MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
@@ -196,6 +196,12 @@ class Page:
         try:
             read = await self._read(content, model)
             message |= {"model": model, "piece": read["read"]}
+            loop = asyncio.get_running_loop()
+            words = (await loop.run_in_executor(self.writer, self.models.load, model)).vocabulary
+            if words.grid.has_meter and len(words.tempos) == 1:  # which stands for any
+                message["settings"]["tempo"] = (
+                    message["settings"]["tempo"] or read["read"]["tempo"][0][0]
+                )
             if how == "rewrite":
                 upbeat = int(piece_of(message).score.has_upbeat)  # which is bar 0
                 message["bars"] = [bar + upbeat for bar in message["bars"]]
@@ -280,7 +286,7 @@ def wav_of(piece: PagePiece) -> bytes:
 def _check_seconds(piece: PagePiece, most: float) -> None:
     """Refuse a piece that lasts too long."""
     if piece.score.step_seconds(piece.score.end_step) > most:
-        raise MessageError(f"it is longer than {most / 60:.0f} minutes: select some bars")
+        raise MessageError(f"it is longer than {most:.0f} seconds: select some bars")
 
 
 def stems_of(piece: PagePiece) -> bytes:
@@ -289,7 +295,8 @@ def stems_of(piece: PagePiece) -> bytes:
     Raises:
         MessageError: it is very long.
     """
-    _check_seconds(piece, MOST_STEM_SECONDS)
+    voices = len(np.unique(piece.score.notes["program"]))
+    _check_seconds(piece, MOST_STEM_SECONDS / max(voices, 1))
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for program, wav in stems(piece.score):
@@ -323,10 +330,11 @@ def musicxml_of(piece: PagePiece) -> bytes:
     Raises:
         MessageError: it has no notation.
     """
-    if not has_notation(piece.score.grid):
-        raise MessageError("this model counts seconds, not beats: its music has no notation")
     chords = chords_of(piece.score)
-    return to_musicxml(piece.score, is_given=piece.is_own, chords=chords).encode()
+    try:
+        return to_musicxml(piece.score, is_given=piece.is_own, chords=chords).encode()
+    except ValueError as error:
+        raise MessageError(str(error)) from None
 
 
 def engraved(piece: PagePiece) -> bytes:

@@ -88,7 +88,11 @@ class HttpSocket(H11Protocol):
 
 
 class PageSocket(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket, which answers pings nobody reads, and logs bad UTF-8 as its mistake."""
+    """uvicorn's WebSocket without two faults.
+
+    It answers pings though nobody reads the answers, and logs a text that is not UTF-8 as an error
+    of its own.
+    """
 
     def handle_ping(self) -> None:
         """Answer a ping where answers are read; who asks on may be answered later (RFC 6455)."""

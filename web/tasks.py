@@ -25,7 +25,6 @@ from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
-from generation.chord_plan import first_bar
 from generation.compose import accompany
 from generation.constraints import ConstraintError, Constraints
 from generation.explain import explain_note
@@ -303,14 +302,12 @@ def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
 
 def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Constraints:
     """Return what is asked for, with the chords of the bars in which something new may begin."""
-    score, first = seed.score, first_bar(seed)
+    score, first = seed.score, seed.first_open_bar
     count = len(score.bars) + ((length.bars or 0) if length else 0)
     texts = [text.strip() for text in settings.bar_chords[first:count]]
     texts += [""] * (count - first - len(texts))
-    if any(
-        steps < score.grid.bar_steps(*meter) for *meter, steps in score.bars[first:][:1].tolist()
-    ):
-        del texts[0]  # an upbeat has no chord
+    if first == 0 and score.has_upbeat:
+        del texts[0]  # which has no chord
     if not any(texts):
         return settings.constraints
     chords = "|".join(text or "N.C." for text in texts)

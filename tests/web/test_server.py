@@ -9,6 +9,7 @@ import threading
 import wave
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,7 @@ def test_what_is_taken_away_holds_the_notes(client, tune):
     for path in ("/musicxml", "/score"):
         seconds = {"grid": "seconds", "steps": 100, "bars": [[1, 4, 100]], "tempo": [[60]]}
         refused = client.post(path, json={"piece": tune | seconds})
-        assert "no notation" in refused.text
+        assert "has no meter, so it cannot be engraved" in refused.text
     assert client.post("/midi", json={"piece": 3}).status_code == 400
     assert client.post("/midi", content=b"x" * 600_000).status_code == 413
 
@@ -180,6 +181,10 @@ def test_a_program_gets_music_back_for_its_music(models):
             assert {note for note in kept if note[0] < first or note[0] >= end} <= notes
             assert notes != kept
             assert door(client, how, given, **query).content == answer.content
+        quicker = replace(given, tempo_bpm=given.tempo_bpm + 20)  # the model has one tempo, for any
+        answer = door(client, "continue", quicker, bars="1")
+        score = score_from_events(parse_events(answer.content, "it"), GRID)[0]
+        assert {*score.tempo_bpm.tolist()} == {*quicker.tempo_bpm.tolist()}
         assert client.post("/api/continue", content=b"MThd").status_code == 400
 
 

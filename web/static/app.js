@@ -13,7 +13,7 @@ import { isKept, restore } from "./keep.js";
 import { listModels, loaded } from "./models.js";
 import { current, on, page, session, sound } from "./page.js";
 import { enable, roll } from "./stage.js";
-import { measured } from "./writing.js";
+import "./writing.js";
 
 // the token, which is a cookie now
 if (location.search) history.replaceState(null, "", location.pathname + location.hash);
@@ -48,9 +48,6 @@ Object.assign(globalThis, {
     },
     get bytes() {
       return loaded.bytes;
-    },
-    get firstNoteMilliseconds() {
-      return measured.firstNoteMilliseconds;
     },
     level: () => sound.level(),
     piece: current,

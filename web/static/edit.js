@@ -1,6 +1,6 @@
 // Edits of notes: each gives the new piece, and the keys of the notes that were edited. An edited
 // note is one's own, and takes the place of another that begins on the same key at the same time.
-import { barOf, barStarts, keyOf, withNotes } from "./piece.js";
+import { barOf, barStarts, keyOf, where, withNotes } from "./piece.js";
 
 /**
  * @import { Note, Piece } from "./piece.js"
@@ -149,7 +149,7 @@ export function quantized(piece, keys, grid) {
     keys,
     notesOf(piece, keys).map(([onset, duration, ...rest]) => {
       const begin = snap(piece, grid, onset);
-      const unit = gridSteps(piece, grid);
+      const unit = gridSteps(piece, grid, where(piece, onset).bar);
       const length = Math.max(1, Math.round(duration / unit)) * unit;
       return owned([begin, Math.round(length), ...rest]);
     }),

@@ -11,8 +11,8 @@ import { Sound } from "./sound.js";
  *
  * What is being written: `base` is what was there, `rows` are the notes of each variation, of
  * which one is heard; `opens` is the first step that is written.
- * @typedef {{ base: Piece, ask: Ask, clicked: number, rows: Note[][], row: number, opens: number,
- *   changes: string[], pulse?: number, first?: number, shown?: { count: number, row: number, piece: Piece }
+ * @typedef {{ base: Piece, ask: Ask, rows: Note[][], row: number, opens: number,
+ *   changes: string[], pulse?: number, shown?: { count: number, row: number, piece: Piece }
  *   }} Writing
  *
  * "show": what there is, is another; "draw": it is to be drawn anew; "settle": what goes on is to
@@ -96,7 +96,7 @@ export function change(piece, label, more = {}) {
 export const newTune = () => crypto.getRandomValues(new Uint32Array(2)).join("");
 
 /**
- * Goes on to the piece with a person's edit: in its variations, it is in the place of the one heard.
+ * Goes on to an edited piece; among the variations it replaces the one that is heard.
  * @param {Piece} piece
  * @param {string} label
  * @param {Partial<State>} more

@@ -243,10 +243,11 @@ export function describeBars(piece, [first, end]) {
  * @param {Piece} piece
  */
 export function inWords({ notes, bars }) {
-  const tops = new Map(notes.map((note) => [note[0], 0]));
-  for (const [onset, , pitch] of notes) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
+  const pitched = notes.filter((note) => note[4] !== DRUMS);
+  const tops = new Map(pitched.map((note) => [note[0], 0]));
+  for (const [onset, , pitch] of pitched) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
   const names = [...tops.values()].map(noteName);
-  const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "");
+  const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "") || "Drums";
   return `${begin} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;
 }
 

@@ -27,6 +27,7 @@ async function engrave() {
     picture.hidden = false;
     byId("about-score").textContent = "engraved; the model's notes are blue";
   } catch (error) {
+    if (piece !== current()) return;
     picture.hidden = true;
     byId("about-score").textContent = reason(error);
   }

@@ -50,8 +50,8 @@ export function kept([tab, all] = stores()) {
 }
 
 /**
- * Keeps a session in the place of what had its name, or says the same; the oldest go where there
- * is no room. Gives whether it is kept.
+ * Keeps a session in the place of one with the same id or the same text; the oldest go where
+ * there is no room. Gives whether it is kept.
  * @param {Kept} entry
  */
 export function keep(entry, [tab, all] = stores()) {

@@ -42,9 +42,6 @@ export const inWords = (pieces) =>
     pieces.map((piece) => copies.get(piece)),
   );
 
-/** How long the first note took, for tests and the curious. */
-export const measured = { firstNoteMilliseconds: 0 };
-
 /**
  * @param {string} how
  * @param {Partial<Ask>} more
@@ -74,10 +71,9 @@ export function write(how, more = {}) {
  * @param {(writing: Writing) => void} onBegin
  */
 export function hearer(ask, onBegin) {
-  const clicked = performance.now();
   return (/** @type {Told} */ told) => {
     if (told.error) return failed(told);
-    if (told.begun) onBegin(begin(told, ask, clicked));
+    if (told.begun) onBegin(begin(told, ask));
     if (told.notes) hear(told.notes);
     if (told.done) finish(told.done);
     if (told.order) learn(places, ranks(/** @type {any} */ (told)));
@@ -106,13 +102,12 @@ function asGiven(piece, { piece: given, settings: { tempo } }) {
 /**
  * @param {Told} told
  * @param {Ask} ask
- * @param {number} clicked
  */
-function begin(told, ask, clicked) {
+function begin(told, ask) {
   const goesOn = ask.how === "continue" || ask.how === "accompany";
   const base = asGiven(withBars(told.begun, goesOn ? ask.settings.bars : 0), ask);
   const rows = Array.from({ length: ask.variations }, () => []);
-  const writing = { base, ask, clicked, rows, row: 0, opens: told.opens, changes: told.changes };
+  const writing = { base, ask, rows, row: 0, opens: told.opens, changes: told.changes };
   page.writing = writing;
   if (page.plays) page.plays.trained = told.trained;
   page.cursor = barStarts(base).findLast((start) => start <= told.opens) ?? 0;
@@ -126,7 +121,6 @@ function hear(notes) {
   const { writing } = page;
   if (!writing) return;
   for (const [row, ...note] of notes) writing.rows[row].push([...note, 0]);
-  writing.first ??= performance.now() - writing.clicked;
   drawing ||= setTimeout(() => {
     drawing = 0;
     if (page.writing) tell("draw");
@@ -137,10 +131,9 @@ function hear(notes) {
 function finish(pieces) {
   const { writing } = page;
   if (!writing) return;
-  const { ask, base, row, changes, first } = writing;
+  const { ask, base, row, changes } = writing;
   const variations = pieces.map((piece) => asGiven(piece, ask));
   page.writing = null;
-  measured.firstNoteMilliseconds = first ?? 0;
   change(variations[row], ask.how, { written: ask, variations, chosen: row });
   const many = variations.length > 1;
   const wrote = many ? `Wrote ${variations.length} variations` : "Wrote one piece";
