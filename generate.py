@@ -285,6 +285,7 @@ def _check_together(options: argparse.Namespace) -> None:
         ("from_bar", {"seed_midi"}),
         ("bars_to_rewrite", {"rewrite"}),
         ("alone", beginning),
+        ("no_seed_in_output", beginning | whole),
         ("voices", beginning | whole),
     ):
         if name in given and not given & others:

@@ -204,10 +204,7 @@ class Constraints:
             named.setdefault(instrument_name(number, grid).casefold(), []).append(number)
         asked = [p.casefold() if isinstance(p, str) else p for p in self.programs]
         if unknown := [each for each in asked if each not in named]:
-            known = [
-                f"{n} ({instrument_name(n, grid)})" if grid.parts else n
-                for n in vocabulary.programs
-            ]
+            known = [f"{n} ({instrument_name(n, grid)})" for n in vocabulary.programs]
             raise ConstraintError(
                 f"the model has no program {_listed(unknown)}: it knows {_listed(known)}"
             )

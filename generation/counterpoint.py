@@ -84,15 +84,19 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 
 @compiled_inside
-def play_one_note(
-    first: Ints, is_monophonic: Mask, free_at: Ints, latest: Ints, here: Row, mask: Mask
-) -> None:
+def play_one_note(rules: Rules, free_at: Ints, latest: Ints, here: Row, mask: Mask) -> None:
     """Mask notes of instruments of which another sounds, and positions where none is free."""
+    first, is_monophonic, is_open = (
+        rules.words.firsts,
+        rules.parts.is_monophonic,
+        rules.given.is_open,
+    )
     pitch_count, soonest = len(free_at) // len(is_monophonic), NEVER
     for program in range(len(is_monophonic)):
         end = latest[END, program] if is_monophonic[program] else -1
+        may_begin = is_open[min(max(end, here.now), len(is_open) - 1), program]
         for note in range(program * pitch_count, (program + 1) * pitch_count):
-            if free_at[note] < NEVER:
+            if free_at[note] < NEVER and may_begin:
                 soonest = min(soonest, end)  # when one is free
         if is_monophonic[program] and (end > here.now or latest[ONSET, program] == here.now):
             begin = first[Kind.NOTE] + program * pitch_count

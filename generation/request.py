@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
@@ -53,12 +53,16 @@ class Request:
                 raise ValueError(f"{name} must be {least} or more, not {getattr(self, name)}")
 
     def to(self, model: Model) -> tuple[Model, ConstrainedGrammar]:
-        """Return the model at the tempo asked for, and the grammar of the pieces.
+        """Return the model at the tempo asked for or given, and the grammar of the pieces.
 
         Raises:
             ConstraintError: more is given than can be written in minutes, or what can never be.
         """
-        model = model.retimed(self.constraints)
+        own = self.seed.score.tempo_bpm[:1].tolist() if self.seed else []
+        asked = self.constraints
+        if asked.tempo_bpm is None and own:
+            asked = replace(asked, tempo_bpm=own[0])
+        model = model.retimed(asked)
         vocabulary, constraints = model.vocabulary, self.constraints.in_style(model.style)
         seed = self.seed or no_seed(vocabulary)
         tempo = constraints.tempo_number(vocabulary)

@@ -18,7 +18,7 @@ from data.keys import high_to_low, pitched_notes
 from data.midi.io import from_pretty_midi
 from data.midi.quantize import MidiError
 from data.repeats import Repeat
-from data.score import BAR, DRUMS, NOTE, Grid, Score
+from data.score import BAR, DRUMS, NOTE, Score
 from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import UNCONSTRAINED, Constraints
@@ -257,8 +257,8 @@ def seed_from_midi(
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
     """
-    score, name = _read(midi, vocabulary.grid)
-    upbeat = int(score.has_upbeat)
+    score, name, vocabulary = _read(midi, vocabulary)
+    upbeat = int(adapt_score(score, vocabulary)[0].has_upbeat)
     bars = len(score.bars) if bars is None else bars
     last = len(score.bars) - upbeat  # the number of the last bar
     if from_bar > max(last, 1):
@@ -285,7 +285,7 @@ def given_from_midi(
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such voice, or no music in it.
     """
-    score, name = _read(midi, vocabulary.grid)
+    score, name, vocabulary = _read(midi, vocabulary)
     try:
         return voices_of(score, vocabulary, voices, tune=tune)
     except SeedError as error:
@@ -328,19 +328,20 @@ def voices_of(
             is_numbered = len(there) != len(numbers) and there[voice - 1] in strangers
             its = there[voice - 1] if is_numbered else strangers[0]
             strangers.remove(its)
-            if vocabulary.grid.parts:
-                changes.append(f"{became(its, program, vocabulary)} (--voice names another)")
-            elif len(there) > 1:
-                changes.append(became(its, program, vocabulary))
+            other = " (--voice names another)" if vocabulary.grid.parts else ""
+            changes.append(became(its, program, vocabulary) + other)
         kept.append(score.notes[score.notes["program"] == its].copy())
         kept[-1]["program"] = program
     if len(there) > len(kept):
         number = len(there) - len(kept)
         were = "other voice was" if number == 1 else "other voices were"
         changes.append(f"{number} {were} left out (--voices says which are kept)")
+    if drums := int(np.count_nonzero(score.notes["program"] == DRUMS)):
+        changes.append(f"{drums} notes of Drums were left out")
     notes = np.concatenate(kept)
     alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
     fitted, more = adapt_score(alone, vocabulary)
+    fitted = _to_its_end(fitted)
     is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
     is_open[~np.isin(vocabulary.programs, notes["program"])] = True
     if not is_open.any():
@@ -368,11 +369,11 @@ def rewrite_from_midi(
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
         SeedError: the vocabulary has no such voice.
     """
-    score, name = _read(midi, vocabulary.grid)
+    score, name, vocabulary = _read(midi, vocabulary)
     fitted, changes = adapt_score(score, vocabulary)
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
-    upbeat, lines = int(score.has_upbeat), score.bar_starts
+    upbeat, lines = int(fitted.has_upbeat), score.bar_starts
     last = int(np.searchsorted(lines, fitted.bar_starts[-1])) - upbeat  # the last bar's number
     first, end = bars or (1 - upbeat, None)
     end = last if end is None else end
@@ -411,12 +412,27 @@ def _pitched(programs: Sequence[int]) -> list[int]:
     return [program for program in programs if program != DRUMS]
 
 
-def _read(midi: Midi, grid: Grid) -> tuple[Score, str]:
-    """Return a Score with at least one note, and the name of its source for messages."""
+def _to_its_end(score: Score) -> Score:
+    """Return a piece with as many bars more, like its last, as its last note sounds through."""
+    *meter, _ = score.bars[-1].tolist()
+    whole = score.grid.bar_steps(*meter)
+    more = -(-(score.end_step - int(score.bar_starts[-1])) // whole)
+    bars = np.concatenate([score.bars, np.array([(*meter, whole)] * more, BAR)])
+    return replace(
+        score, bars=bars, tempo_bpm=np.append(score.tempo_bpm, score.tempo_bpm[-1:].repeat(more))
+    )
+
+
+def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary]:
+    """Return a Score with a note, the name of its source for messages, and the vocabulary.
+
+    That has the Score's tempo, where it has only one.
+    """
     if isinstance(midi, pretty_midi.PrettyMIDI):
-        score, name = from_pretty_midi(midi, grid)[0], "the pretty_midi object"
+        score, name = from_pretty_midi(midi, vocabulary.grid)[0], "the pretty_midi object"
     else:
-        score, name = read_score(midi, grid)[0], str(midi)
+        score, name = read_score(midi, vocabulary.grid)[0], str(midi)
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
-    return score, name
+    tempo = Constraints(tempo_bpm=int(score.tempo_bpm[0]))
+    return score, name, tempo.retimed(vocabulary)

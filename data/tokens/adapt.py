@@ -118,11 +118,15 @@ def _adapt_bars(
     score: Score, tempo: NDArray[np.int32], vocabulary: Vocabulary, changes: list[str]
 ) -> tuple[Records, NDArray[np.int32]]:
     """Return bars of known meters that cover the same time, and their tempi."""
-    rows, tempi = [], []
+    rows, tempi = list[tuple[int, int, int]](), list[int]()
     for (numerator, denominator, length), bpm in zip(
         score.bars.tolist(), tempo.tolist(), strict=True
     ):
         meter = (numerator, denominator)
+        if not rows and meter not in vocabulary.meters and len(score.bars) > 1:
+            *second, _ = score.bars[1].tolist()  # an upbeat, in a meter of its own
+            if length < score.grid.bar_steps(*second):
+                meter = (second[0], second[1])
         while meter not in vocabulary.meters and length > vocabulary.longest_bar:
             rows.append(_shortest_bar(vocabulary.longest_bar, vocabulary))
             tempi.append(bpm)

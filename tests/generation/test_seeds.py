@@ -24,7 +24,7 @@ from generation.seeds import (
     voices_of,
 )
 from tests.models import BAND, POP, QUARTET, tune
-from tests.music import GRID, piece
+from tests.music import GRID, line, piece
 
 
 def test_typed_notes_are_in_a_meter_that_the_model_has():
@@ -241,3 +241,44 @@ def test_bars_of_a_meter_that_the_model_has_not_are_no_upbeats(tmp_path):
     seed = seed_from_midi(tmp_path / "odd.mid", model.vocabulary, bars=2)
     (written,) = compose(model, Request(seed, Length(bars=4)))
     assert written.score.bars["length"].tolist() == [21, 21, 24, 24, 24, 24]
+
+
+def test_a_file_keeps_its_tempo_where_the_models_only_one_stands_for_any(tmp_path):
+    model = load("bach")
+    quick = replace(piece(line([60, 62, 64, 65], program=41)), tempo_bpm=np.array([126]))
+    write_midi(quick, tmp_path / "quick.mid")
+    seed = seed_from_midi(tmp_path / "quick.mid", model.vocabulary)
+    assert seed.changes == ()
+    (written,) = compose(model, Request(seed, Length(bars=1)))
+    assert {*written.score.tempo_bpm.tolist()} == {125}  # the nearest level
+    (written,) = compose(model, Request(seed, Length(bars=1), Constraints(tempo_bpm=60)))
+    assert {*written.score.tempo_bpm.tolist()} == {60}
+
+
+def test_an_upbeat_in_a_meter_of_its_own_is_one(tmp_path):
+    notes = [(0, 12, 60, 80, 41), *line([62, 64, 65, 67, 69, 71, 72, 60], 12, program=41)]
+    write_midi(piece(notes, bars=[(1, 4, 12), (4, 4, 48), (4, 4, 48)]), tmp_path / "up.mid")
+    seed = seed_from_midi(tmp_path / "up.mid", QUARTET, bars=1)
+    assert seed.score.bars.tolist() == [(4, 4, 12), (4, 4, 48)]
+    rewritten = rewrite_from_midi(tmp_path / "up.mid", QUARTET, bars=(0, 0))
+    assert np.flatnonzero(~rewritten.is_closed).tolist() == list(range(12))
+
+
+def test_others_play_until_the_last_note_of_a_tune_is_over():
+    notes = [(0, 48, 60, 80, 40), (48, 120, 62, 80, 40), (0, 12, 36, 80, DRUMS)]
+    tune = piece(notes, bars=[(4, 4, 48)] * 2, tempo=80)
+    seed = voices_of(tune, QUARTET)
+    assert seed.score.bars["length"].tolist() == [48] * 4
+    assert seed.is_open[1:].all()
+    assert seed.changes == ("1 notes of Drums were left out",)
+    flute = piece(line([60, 62], program=73), tempo=80)
+    assert voices_of(flute, QUARTET).changes == ("Flute became Violin",)
+
+
+def test_who_plays_alone_plays_a_note_at_a_time_where_some_bars_are_rewritten(tmp_path):
+    write_midi(piece(line([60, 62, 64, 65] * 4, program=40), [(4, 4, 48)] * 4), tmp_path / "a.mid")
+    model = load("bach")
+    seed = rewrite_from_midi(tmp_path / "a.mid", model.vocabulary, bars=(2, 3))
+    for written in compose(model, Request(seed, None, samples=8)):
+        notes = written.score.notes
+        assert (notes["onset"][1:] >= (notes["onset"] + notes["duration"])[:-1]).all()
