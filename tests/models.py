@@ -6,8 +6,10 @@ import torch
 from common.typed_json import to_json
 from data.canonical import canonical
 from data.corpus.corpus import CorpusOptions, open_corpus
+from data.critic import Critic
 from data.midi.io import write_midi
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
+from data.statistics import NAMES
 from data.style import Style
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
@@ -21,6 +23,7 @@ from tests.music import GRID
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
 POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)), meter=(4, 4))
 BAND = Vocabulary(((3, 4), (4, 4)), (80,), (0, 1, 2, DRUMS, UNNAMED + 33), 36, 84, (80,), POP)
+ZEROS, ONES = (0.0,) * len(NAMES), (1.0,) * len(NAMES)  # of each statistic
 PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
 
 
@@ -57,6 +60,11 @@ def untrained_on(folder, path, transpose=2, seed=0):
     vocabulary = corpus.vocabulary.to_json()
     save_model_file(path, ModelFile(network_of(decoder), vocabulary, to_json(Style()), record))
     return path
+
+
+def liking(word, weight=1.0):
+    """A critic that likes pieces with more of the statistics in whose names this stands."""
+    return Critic(ZEROS, ONES, tuple(weight * (word in name) for name in NAMES))
 
 
 def tune(path, upbeat=False, program=40, bars=4):

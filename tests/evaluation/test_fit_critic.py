@@ -6,14 +6,14 @@ import pytest
 from common.typed_json import from_json, to_json
 from data.critic import Critic
 from data.moves import IS_KEPT_BACK, MOVES, moves_of
-from data.statistics import IS_OF_ENDING, NAMES, Music
+from data.statistics import IS_OF_ENDING, Music
 from evaluation import fit_critic as fitting
 from evaluation.fit_critic import fit_critic
 from generation.compose import compose
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
-from tests.models import QUARTET, four_parts, untrained
+from tests.models import ONES, QUARTET, ZEROS, four_parts, liking, untrained
 from tests.music import EMPTY, line, piece
 
 ENOUGH = 10**6
@@ -45,54 +45,45 @@ def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkey
 
 
 def test_how_a_piece_ends_says_nothing_before_it_has_ended():
-    zeros, ones, ending = (
-        tuple(np.array(each, dtype=float).tolist())
-        for each in (np.zeros(len(NAMES)), np.ones(len(NAMES)), IS_OF_ENDING)
-    )
-    critic, score = Critic(zeros, ones, ending), four_parts(3)
+    critic, score = Critic(ZEROS, ONES, tuple(map(float, IS_OF_ENDING))), four_parts(3)
     assert critic.likeness(score) != 0
     assert critic.likeness(score, is_whole=False) == 0
-    every = Critic(zeros, ones, ones)
+    every = Critic(ZEROS, ONES, ONES)
     rest = every.likeness(score) - critic.likeness(score)
     assert every.likeness(score, is_whole=False) == pytest.approx(rest)
 
 
 def test_what_is_not_defined_says_nothing_and_other_statistics_are_refused():
-    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
-    assert Critic(zeros, ones, ones).likeness(EMPTY) == 0
+    assert Critic(ZEROS, ONES, ONES).likeness(EMPTY) == 0
     with pytest.raises(ValueError, match="weighs"):
-        Critic(zeros[1:], ones[1:], ones[1:])
+        Critic(ZEROS[1:], ONES[1:], ONES[1:])
     assert not Critic((), (), (), version=0).is_current
 
 
 def test_the_statistics_of_a_passage_say_less_than_those_of_a_piece():
-    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
-    share = np.array(["degree" in name for name in NAMES], dtype=float)
-    critic, bars = Critic(zeros, ones, tuple(share.tolist())), (2, 4, 8, 12, 24)
+    critic, bars = liking("degree"), (2, 4, 8, 12, 24)
     said = [critic.likeness(piece(line([60] * 4 * n), bars=[(4, 4, 48)] * n)) for n in bars]
     assert np.all(np.diff(said[:4]) > 0)
     assert said[4] == pytest.approx(said[3])
 
 
 def test_each_move_of_two_voices_counts_once_and_others_than_there_are_are_refused():
-    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
     score = four_parts(3)
     moves, counts = np.unique(moves_of(Music(score))[0], return_counts=True)
-    critic = Critic(zeros, ones, zeros, moves=(int(moves[0]),), move_weights=(0.5,))
+    critic = Critic(ZEROS, ONES, ZEROS, moves=(int(moves[0]),), move_weights=(0.5,))
     assert counts[0] > 1
     assert critic.likeness(score) == counts[0] / 2
     for moves, weights in (((MOVES,), (1.0,)), ((1, 2), (1.0,))):
         with pytest.raises(ValueError, match="moves"):
-            Critic(zeros, ones, ones, moves=moves, move_weights=weights)
+            Critic(ZEROS, ONES, ONES, moves=moves, move_weights=weights)
 
 
 def test_what_two_voices_do_is_learned_passage_by_passage(monkeypatch):
     monkeypatch.setattr(fitting, "IS_KEPT_BACK", np.zeros(MOVES, dtype=bool))
-    zeros, ones = (tuple(np.full(len(NAMES), n).tolist()) for n in (0.0, 1.0))
     in_thirds = [duet(third=True, keys=n) for n in range(12)]
     in_fifths = [duet(third=False, keys=n) for n in range(12)]
     is_real = np.arange(24) < 12
-    blank = Critic(zeros, ones, zeros)
+    blank = Critic(ZEROS, ONES, ZEROS)
     critic = fitting._with_moves(blank, [*in_thirds, *in_fifths], is_real)
     new = critic.likeness(duet(True, 13).excerpt(0, 3), is_whole=False)
     assert new > 0 > critic.likeness(duet(False, 13).excerpt(0, 3), is_whole=False)

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 
 from data.corpus.corpus import open_corpus
 from data.tokens.grammar import Grammar
@@ -71,31 +70,12 @@ def test_a_5_gram_reads_four_ids_back_and_as_far_as_it_knows_them():
     np.testing.assert_allclose(unknown, distribution(NGram(PIECES, 2, SIZE), 0))
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 5])
-def test_probabilities_sum_to_one(order):
-    rng = np.random.default_rng(0)
-    pieces = [np.append(1, rng.integers(2, SIZE, size=50)) for _ in range(5)]
-    p = NGram(pieces, order, SIZE).probabilities(rng.integers(0, SIZE, size=(200, order - 1)))
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert (p > 0).all()
-
-
 def test_contexts_of_a_large_vocabulary_are_told_apart():
     # the oldest of five ids would count V^4 = 2^64, which is nothing modulo 2^64
     model = NGram([np.array([1, 5, 0, 0, 0, 7]), np.array([1, 3, 5, 0, 0, 0, 9])], 6, 2**16)
     after_start, after_three = model.probabilities(np.array([[1, 5, 0, 0, 0], [3, 5, 0, 0, 0]]))
     assert after_start[7] > 2 * after_start[9]
     assert after_three[9] > 2 * after_three[7]
-
-
-def test_tokens_are_scored_among_the_allowed():
-    model = NGram(PIECES, 1, SIZE)
-    piece = np.array([1, 3, 2])
-    allowed = np.array([[0, 0, 1, 1, 0, 0], [0, 0, 1, 0, 1, 1]], dtype=bool)
-    rest = 2 / 7 / 6
-    two, three, four = 1.5 / 7 + rest, 2.5 / 7 + rest, 0.5 / 7 + rest
-    expected = [-math.log(three / (two + three)), -math.log(two / (two + 2 * four))]
-    np.testing.assert_allclose(model.token_nats(piece, allowed), expected)
 
 
 def test_every_place_of_a_piece_is_scored_by_what_stands_before_it(tmp_path):

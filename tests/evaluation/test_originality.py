@@ -1,5 +1,7 @@
 """What of a piece stands in the training set: by hand, against brute force, and whole pieces."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,31 +10,27 @@ from hypothesis import strategies as st
 from data.canonical import ScoreBatch, canonical
 from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, find_matches, note_sequence, shared_runs
-from data.corpus.store import Split
 from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
-from data.tokens.batch_tokenizer import encode_batch
+from data.tokens.tokenizer import encode
 from evaluation.originality import measure_originality, run_shares
+from tests import music
+from tests.data.batches.test_windows import split_of
 from tests.folders import transposed, tune, write_tunes
 from tests.music import piece, scores, vocabulary_for
 
+line = partial(music.line, program=40)
 TUNE = [60, 62, 64, 65, 67, 69, 71, 72, 74, 72, 69, 65]
 
 
-def line(pitches, *, length=12, program=40, start=0):
-    """Notes one after another, each so many steps long, as rows for `piece`."""
-    return [(start + length * i, length, pitch, 80, program) for i, pitch in enumerate(pitches)]
-
-
-def split_of(*pieces):
+def training_of(*pieces):
+    """The split that pieces make, and its vocabulary."""
     vocabulary = vocabulary_for(*pieces)
-    ids, lengths = encode_batch(ScoreBatch.from_scores(pieces), vocabulary)
-    names = [f"piece{number}" for number in range(len(pieces))]
-    return Split.of_ids(names, ids, lengths, vocabulary), vocabulary
+    return split_of([encode(score, vocabulary) for score in pieces], vocabulary), vocabulary
 
 
 def found_in(asked, *training):
     """The figures of one piece and its runs, by representation."""
-    train, vocabulary = split_of(*training)
+    train, vocabulary = training_of(*training)
     *_, found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
     return {
         name: vars(run_shares(found[name], range(1)))
@@ -50,7 +48,7 @@ def test_a_tune_in_another_key_instrument_and_place_is_found_whole_with_where():
         assert reading["shares"] == {4: 1.0, 8: 1.0} | {16: pytest.approx(np.nan, nan_ok=True)}
         (run,) = reading["runs"]
         assert (run.notes, run.bar, run.semitones) == (12, 0, -5)  # an upbeat is bar 0
-        assert (run.file, run.file_bar) == ("piece1", 2)
+        assert (run.file, run.file_bar) == ("1", 2)
     assert found_in(asked, there)["line"]["runs"][0].instrument == "Flute"
 
 
@@ -72,7 +70,7 @@ def test_instruments_have_lines_of_their_own_and_one_texture():
     found = found_in(both, piece(line(TUNE)), piece(line(bass)))
     assert found["line"]["longest"] == [12]
     assert found["line"]["shares"][8] == 1
-    assert {run.file for run in found["line"]["runs"]} == {"piece0", "piece1"}
+    assert {run.file for run in found["line"]["runs"]} == {"0", "1"}
     assert found["texture"]["notes"] == 24
     assert found["texture"]["shares"][4] == 0
     assert found_in(both, both)["texture"]["shares"][16] == 1
@@ -95,7 +93,7 @@ def test_drums_are_no_tune():
 def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
-    train, vocabulary = split_of(piece(line(TUNE)))
+    train, vocabulary = training_of(piece(line(TUNE)))
     *_, found = find_matches(ScoreBatch.from_scores(halves), train, vocabulary)
     assert run_shares(found["line"], range(2)).longest == [6, 6]
 
@@ -124,7 +122,7 @@ def brute(asked, there):
 @given(asked=st.lists(scores(), min_size=1, max_size=2), training=st.lists(scores(), min_size=1))
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
-    train, vocabulary = split_of(*training)
+    train, vocabulary = training_of(*training)
     *_, found = find_matches(ScoreBatch.from_scores(asked), train, vocabulary)
     for name in REPRESENTATIONS:
         mine, there = (
@@ -139,7 +137,7 @@ def test_as_long_as_found_note_by_note(asked, training):
 
 
 def test_training_in_chunks_gives_the_same():
-    train, vocabulary = split_of(*[tune(seed) for seed in range(6)])
+    train, vocabulary = training_of(*[tune(seed) for seed in range(6)])
     asked = ScoreBatch.from_scores([transposed(tune(4), 3), tune(2), tune(99)])
     (whole,) = find_matches(asked, train, vocabulary)
     *parts, last = find_matches(asked, train, vocabulary, at_once=200)

@@ -15,6 +15,7 @@ from web.tasks import TASKS
 
 WEB = Path(__file__).parents[2] / "web"
 SETTINGS = {"bars": 2, "temperature": 0.75}
+ASKED = {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1}
 
 
 @pytest.fixture(scope="session")
@@ -39,13 +40,7 @@ def do(models):
     """Does what a message asks, and gives all that was told."""
 
     def ask(kind, **message):
-        full = {
-            "model": "quartet",
-            "settings": SETTINGS,
-            "variations": 2,
-            "random_seed": 1,
-        } | message
-        return [told for told in TASKS[kind](models, full) if told]
+        return [told for told in TASKS[kind](models, ASKED | message) if told]
 
     return ask
 

@@ -10,9 +10,9 @@ from web.sockets import server_of
 
 
 @contextmanager
-def served(app):
-    """The server of an application, and its port."""
-    server, listening = server_of(app), listen("127.0.0.1", 0)
+def served(app, port=0):
+    """The server of an application, and its port; 0: any that is free."""
+    server, listening = server_of(app), listen("127.0.0.1", port)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     until(lambda: server.started)

@@ -24,7 +24,7 @@ from tests.folders import tune as a_tune
 from tests.models import four_parts
 from tests.music import GRID
 from tests.web import network
-from tests.web.conftest import SETTINGS
+from tests.web.conftest import ASKED, SETTINGS
 from web import server
 from web.connection import MISTAKE
 from web.messages import piece_of
@@ -43,8 +43,7 @@ def client(models):
 
 def ask(socket, kind, number=1, **message):
     """Sends a question, and gives what is told up to its end."""
-    full = {"model": "quartet", "settings": SETTINGS, "variations": 2, "random_seed": 1} | message
-    socket.send_json(full | {"do": kind, "id": number})
+    socket.send_json(ASKED | message | {"do": kind, "id": number})
 
 
 def until(socket, *names):
@@ -283,14 +282,6 @@ def test_a_file_that_takes_long_to_read_holds_up_no_sound(client, monkeypatch):
         assert client.get("/sound/41/54").content[:4] == b"RIFF"
         is_heard.set()
         assert late.result().text == "late"
-
-
-def test_notes_come_while_they_are_written(client, tune):
-    with client.websocket_connect("/live") as socket:
-        ask(socket, "write", how="continue", piece=tune)
-        assert until(socket, "begun", "error")["opens"] == 48
-        assert until(socket, "notes", "done")["notes"]
-        assert len(until(socket, "done")["done"]) == 2
 
 
 def test_a_new_question_ends_the_one_before(client, tune):

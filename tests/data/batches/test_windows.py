@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from common.interface import NOT_SCORED
-from data.batches.windows import (
-    KNOWN_FINAL_SHARE,
-    KNOWN_LENGTH_SHARE,
-    MOST_SLIP,
-)
+from data.batches.windows import KNOWN_FINAL_SHARE, KNOWN_LENGTH_SHARE, MOST_SLIP
 from data.canonical import canonical
 from data.corpus.store import Split
 from data.followed_keys import key_followed
@@ -123,17 +119,7 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
     rows = windows_of(split, vocabulary, 9, 0).batch(0, 0, 64)[2]
     assert {tuple(row) for row in final(rows, vocabulary)[..., 0].tolist()} == {
         (12, 12, 12, 12, 12, 12, 12, 10, 10),
-        (
-            10,
-            10,
-            10,
-            10,
-            10,
-            2,
-            2,
-            2,
-            2,
-        ),  # Bar, the tempo restated, a note; Bar ...
+        (10, 10, 10, 10, 10, 2, 2, 2, 2),  # Bar, the tempo restated, a note; Bar ...
         (2, 2, 2, 2, 2, 2, 0, 0, 0),  # the last bar, in which End is left out
     }
 

@@ -16,7 +16,7 @@ import model.sampling
 from common.interface import ENDS, OCTAVE, SHARED_REFERENCES
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
-from data.tokens.augment import programs_of, transposition
+from data.tokens.augment import programs_of
 from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.echo import DUE, ECHO_WIDTH, LENGTHS
 from data.tokens.features import MAX_BARS_TO_FOLLOW, SideFeatures
@@ -35,10 +35,8 @@ from tests.models import QUARTET
 from tests.music import (
     BOTH,
     VOCABULARIES,
-    piece,
     random_walks,
     scores,
-    transposition_range,
     vocabulary_for,
     windows_of,
 )
@@ -292,19 +290,6 @@ def test_id_by_id_they_are_those_of_the_whole_wherever_pad_stands(few, drawn, at
         )
 
 
-@given(windows(), st.data())
-@settings(max_examples=40, deadline=None)
-def test_nothing_looks_ahead(drawn, draws):
-    _, vocabulary, rows = drawn
-    ids = side_by_side([window for _, window in rows], at_right=True)
-    size = draws.draw(st.integers(0, ids.shape[1]))
-    features = SideFeatures(vocabulary)
-    np.testing.assert_array_equal(
-        flat(features.compute(ids[:, :size]), features),
-        flat(features.compute(ids), features)[:, :size],
-    )
-
-
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabulary):
     features = SideFeatures(vocabulary)
@@ -321,187 +306,34 @@ def test_prompts_that_begin_in_mid_bar_too_are_walked_as_they_are_read(vocabular
     assert in_mid_bar
 
 
-INTERVALS = (
-    *("chord", "against", "against_over", "before", "motion", "step", "between"),
-    *("degrees", "mode"),
-)
-
-
 def said(features, row, blocks=None):
-    """What (S,) says, by block, but intervals; blocks that say nothing are left out."""
-    blocks = blocks or [name for name in features.blocks if name not in INTERVALS]
-    told = {name: np.flatnonzero(row[features.blocks[name]]).tolist() for name in blocks}
+    """What (S,) says, by block; blocks that say nothing are left out."""
+    told = {
+        name: np.flatnonzero(row[features.blocks[name]]).tolist()
+        for name in blocks or features.blocks
+    }
     return {name: columns for name, columns in told.items() if columns}
 
 
-def test_two_bars_by_hand():
-    """Each id's own pitch and pitch class; a note's number, then its pitch and pitch class."""
-    tune = piece([(0, 24, 60, 80, 0), (12, 12, 64, 80, 0), (48, 12, 60, 80, 0)], [(4, 4, 48)] * 2)
-    vocabulary = vocabulary_for(tune)  # pitches 60 to 64
-    features = SideFeatures(vocabulary)
-    ids = encode(tune, vocabulary)
-    c, both = [0, 5, 10], [0, 4, 5, 9, 10, 14]
-    first = {"position": [0]}
-    second = {"position": [12], "sounding": c, "left": [12]}
-    bar = {"position": [0], "over": both}
-    last = bar | {"program": [0], "sounding": c, "left": [12]}
-    assert [said(features, row) for row in told(features.compute(ids[None]), features).bits[0]] == [
-        *[first] * 4,  # Start Bar Tempo @0
-        first | {"program": [0], "pitch": [0, 5], "sounding": c, "left": [0]},  # C4
-        first | {"program": [0], "sounding": c, "left": [24]},  # a half note
-        second,  # @12
-        second | {"program": [0], "pitch": [4, 9], "sounding": both, "left": [0, 12]},  # E4
-        second | {"program": [0], "sounding": both, "left": [12]},  # a quarter note
-        bar,  # both ended since the last onset
-        bar,  # @0
-        last | {"pitch": [0, 5], "left": [0]},  # C4
-        last,  # a quarter note
-        last,  # End
-    ]
-
-
-def test_time_and_intervals_by_hand():
-    notes = [(0, 12, 60, 80, 0), (0, 12, 67, 80, 0), (12, 12, 59, 80, 0), (12, 12, 88, 80, 0)]
-    tune = piece([*notes, (12, 12, 40, 80, DRUMS)])
-    vocabulary = vocabulary_for(tune)
-    features = SideFeatures(vocabulary)
-    side = features.compute(encode(tune, vocabulary)[None])
-    assert side.time[0].tolist() == [0] * 8 + [12] * 8
-    before = {"before": [0, 7]}  # C4 G4
-    assert [said(features, row, INTERVALS) for row in told(side, features).bits[0]] == [
-        *[{}] * 4,  # Start Bar Tempo @0
-        *[{"chord": [0], "against": [0]}] * 2,  # C4 and its duration
-        *[{"chord": [0, 7], "against": [0, 5]}] * 2,  # G4: of the C below it the octave's rest
-        before,  # @12
-        # B3: a semitone below C4 and eight below G4
-        *[
-            before
-            | {"chord": [0], "against": [0], "against_over": [1, 8], "motion": [1, 8]}
-            | {"step": [12 - 8, 12 - 1], "between": [0, 7]}
-        ]
-        * 2,
-        # E6, seventeen semitones above the lowest within the octave; from both more than one
-        *[
-            before
-            | {"chord": [0, 5], "against": [0, 7], "against_over": [3, 8], "motion": [1, 8]}
-            | {"step": [24], "between": [0, 7]}
-        ]
-        * 2,
-        # a drum, which has no pitch: nothing is told against it
-        *[before | {"chord": [0, 5], "motion": [1, 8]}] * 3,
-    ]
-    moves = side.moves[0]
-    assert np.where(moves, moves - vocabulary.pitch_count, 0).tolist() == [
-        *[[0, 0]] * 9,
-        *[[-1, 0]] * 7,  # C4 B3
-    ]
-    # by program what is over, then an echo; the latest; the lowest that sounds; the lowest over
-    references = side.references[0]
-    assert np.where(references, references + vocabulary.lowest_pitch - 1, 0).tolist() == [
-        *[[0, 0, 0, 0, 0, 0, 0, 0]] * 4,
-        *[[0, 0, 0, 0, 60, 60, 0, 0]] * 2,
-        *[[0, 0, 0, 0, 67, 60, 0, 0]] * 2,
-        [60, 0, 0, 0, 0, 0, 60, 0],
-        *[[60, 0, 0, 0, 59, 59, 60, 0]] * 2,
-        *[[60, 0, 0, 0, 88, 59, 60, 0]] * 2,
-        *[[60, 0, 0, 0, 0, 59, 60, 0]] * 3,
-    ]
-
-
-def test_a_key_by_hand():
-    """A scale of C major: on its eighth note C is the tonic, sought above the lowest pitch."""
-    scale = [60, 62, 64, 65, 67, 69, 71, 72]
-    tune = piece([(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate(scale)])
-    vocabulary = vocabulary_for(tune, transpose=1)  # pitches from 59 up
-    features = SideFeatures(vocabulary)
-    side = features.compute(encode(tune, vocabulary)[None])
-    tonic = side.references[0, :, -1].tolist()
-    keys = [said(features, row, ("mode", "degrees")) for row in told(side, features).bits[0]]
-    assert (tonic[-4:], keys[-4:]) == (
-        [0, 2, 2, 2],  # Position, C5, its Duration, End
-        [{}, *[{"mode": [0], "degrees": [0]}] * 3],
-    )
-    assert not any(tonic[:-4])
-    assert not any(keys[:-4])
-
-
-def test_a_long_drum_by_hand():
-    """It has no pitch, and goes on for more steps than are told apart."""
-    tune = piece([(0, 100, 36, 80, 0), (0, 100, 36, 80, DRUMS)])
-    vocabulary = vocabulary_for(tune)
-    features = SideFeatures(vocabulary)
-    ids = encode(tune, vocabulary)
-    rows = [said(features, row) for row in told(features.compute(ids[None]), features).bits[0]]
-    most = vocabulary.longest_duration + 1
-    piano = {"position": [0], "program": [0], "sounding": [0, 2, 3]}
-    drum = {"position": [0], "program": [1], "sounding": [0, 1, 2, 3]}
-    assert rows[4:] == [
-        piano | {"pitch": [0, 1], "left": [0]},
-        *[piano | {"left": [0]}] * 2,  # two Extends: how long it is is not told yet
-        piano | {"left": [most]},
-        *[drum | {"left": [most, most + 1]}] * 3,  # the drum, which has no pitch, and two Extends
-        *[drum | {"left": [most, 2 * most + 1]}] * 2,  # its Duration, End
-    ]
-
-
-@given(windows(), st.data())
-@settings(max_examples=20, deadline=None)
-def test_transposition_moves_what_says_pitch_and_nothing_else(drawn, data):
-    _, vocabulary, ((_, ids), *_) = drawn
-    low, high = transposition_range(ids, vocabulary)
-    shift = data.draw(st.integers(max(low, -7), min(high, 7)))
-    features = SideFeatures(vocabulary)
-    before = features.compute(ids[None])
-    after = features.compute(transposition(vocabulary, shift)[ids][None])
-    *before_them, tonic = np.where(before.references > 0, before.references + shift, 0)[0].T
-    np.testing.assert_array_equal(after.references[0, :, :-1].T, before_them)
-    moved = np.where(before.references[0, :, -1] > 0, (tonic - 1) % 12 + 1, 0)
-    np.testing.assert_array_equal(after.references[0, :, -1], moved)
-    np.testing.assert_array_equal(after.moves, before.moves)
-    np.testing.assert_array_equal(after.sounding, np.roll(before.sounding, shift, axis=-1))
-    np.testing.assert_array_equal(after.time, before.time)
-    pitches, programs = vocabulary.pitch_count, len(vocabulary.programs)
-    before, after = told(before, features), told(after, features)
-    for name, block in features.blocks.items():
-        old, new = before.bits[0, :, block], after.bits[0, :, block]
-        if name not in ("pitch", "sounding", "over"):
-            np.testing.assert_array_equal(new, old)
-            continue
-        np.testing.assert_array_equal(new[:, -12:], np.roll(old[:, -12:], shift, axis=1))
-        of_pitch = slice(-12 - pitches, -12)
-        np.testing.assert_array_equal(new[:, of_pitch], np.roll(old[:, of_pitch], shift, axis=1))
-        by_program = (len(ids), programs if name != "pitch" else 0, pitches)
-        old, new = (side[:, : -12 - pitches].reshape(by_program) for side in (old, new))
-        for number in range(by_program[1]):
-            moves = 0 if vocabulary.programs[number] == DRUMS else shift
-            np.testing.assert_array_equal(new[:, number], np.roll(old[:, number], moves, axis=1))
-
-
-def test_what_follows_is_told_where_it_is_known():
-    features = SideFeatures(QUARTET)
-    ids = np.full((5, 1), QUARTET.first(Kind.START))
-    bars = np.array([0, 3, MAX_BARS_TO_FOLLOW, MAX_BARS_TO_FOLLOW + 9, -1])
-    plain = features.compute(ids)
-    side = told(features.compute(ids, features.nothing(5)._replace(bars=bars)), features)
-    block = features.blocks["follow"]
-    follow = [np.flatnonzero(row).tolist() for row in side.bits[:, 0, block]]
-    assert follow == [[0], [3], [MAX_BARS_TO_FOLLOW], [MAX_BARS_TO_FOLLOW], []]
-    side.bits[..., block] = False
-    np.testing.assert_array_equal(side.flat, flat(plain, features))
-
-
-def test_what_was_done_to_a_window_is_told_beside_its_ids():
-    features = SideFeatures(QUARTET)
-    ids = np.full((4, 2), QUARTET.first(Kind.START))
+def test_what_only_the_caller_knows_is_told_beside_the_ids_of_a_window():
+    features, most = SideFeatures(QUARTET), MAX_BARS_TO_FOLLOW
+    ids = np.full((5, 2), QUARTET.first(Kind.START))
     ids[:, 1] = 0
-    silent = np.zeros((4, 4), dtype=bool)
-    silent[0, [0, 3]] = True
-    done = features.nothing(4)._replace(silent=silent, moved=np.array([0, 3, -1, 14]))
-    side = told(features.compute(ids, done), features)
-    rows = [said(features, row, ("silent", "moved")) for row in side.bits[:, 0]]
-    assert rows == [{"silent": [0, 3]}, {"moved": [2]}, {"moved": [12]}, {"moved": [11]}]
+    known = {"bars": np.array([0, 3, most, most + 9, -1]), "moved": np.array([0, 3, -1, 14, 0])}
+    known["silent"] = np.zeros((5, 4), dtype=bool)
+    known["silent"][0, [0, 3]] = True
+    side = told(features.compute(ids, features.nothing(5)._replace(**known)), features)
+    blocks = ("follow", "silent", "moved")
+    assert [said(features, row, blocks) for row in side.bits[:, 0]] == [
+        {"follow": [0], "silent": [0, 3]},
+        {"follow": [3], "moved": [2]},
+        {"follow": [most], "moved": [12]},
+        {"follow": [most], "moved": [11]},
+        {},
+    ]
     assert not side.flat[:, 1].any()
-    side.bits[..., features.blocks["silent"]] = side.bits[..., features.blocks["moved"]] = 0
+    for name in blocks:
+        side.bits[..., features.blocks[name]] = 0
     np.testing.assert_array_equal(side.flat, flat(features.compute(ids), features))
 
 
