@@ -17,7 +17,7 @@ import pretty_midi
 from common.arrays import Bools
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
-from data.score import DRUMS, TEMPO_LEVELS, nearest_level
+from data.score import DRUMS, TEMPO_LEVELS, Score, nearest_level
 from data.tokens.vocabulary import Vocabulary
 from generation.chord_track import CADENCES, ChordTrack, parse_chord_track
 
@@ -210,22 +210,26 @@ class Constraints:
             )
         return sorted({number for each in asked for number in named[each]})
 
-    def retimed(self, vocabulary: Vocabulary) -> Vocabulary:
-        """Return the vocabulary, with its tempo replaced by the one asked for if it has only one.
+    def retimed(self, vocabulary: Vocabulary, given: Score | None = None) -> Vocabulary:
+        """Return the vocabulary; if it has only one tempo, with the one that is asked for.
 
-        A model of one tempo writes the same music at any.
+        Where none is asked for it is the first of what is given, if anything is. A model of one
+        tempo writes the same music at any.
 
         Raises:
             ConstraintError: a tempo that no vocabulary can have.
         """
-        if self.tempo_bpm is None or not vocabulary.grid.has_meter or len(vocabulary.tempos) > 1:
+        tempo_bpm = self.tempo_bpm
+        if tempo_bpm is None and given is not None and len(given.tempo_bpm):
+            tempo_bpm = int(given.tempo_bpm[0])
+        if tempo_bpm is None or not vocabulary.grid.has_meter or len(vocabulary.tempos) > 1:
             return vocabulary
-        if not TEMPO_LEVELS[0] <= self.tempo_bpm <= TEMPO_LEVELS[-1]:
+        if not TEMPO_LEVELS[0] <= tempo_bpm <= TEMPO_LEVELS[-1]:
             raise ConstraintError(
-                f"there is no tempo of {self.tempo_bpm:g}: ask for {TEMPO_LEVELS[0]} to "
+                f"there is no tempo of {tempo_bpm:g}: ask for {TEMPO_LEVELS[0]} to "
                 f"{TEMPO_LEVELS[-1]} quarter notes a minute"
             )
-        return replace(vocabulary, tempos=(int(nearest_level(TEMPO_LEVELS, self.tempo_bpm)),))
+        return replace(vocabulary, tempos=(int(nearest_level(TEMPO_LEVELS, tempo_bpm)),))
 
     def tempo_number(self, vocabulary: Vocabulary) -> int | None:
         """Return the number of the nearest tempo to the one asked for; None: any tempo.

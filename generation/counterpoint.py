@@ -84,19 +84,16 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 
 @compiled_inside
-def play_one_note(rules: Rules, free_at: Ints, latest: Ints, here: Row, mask: Mask) -> None:
+def play_one_note(rules: Rules, one: One, mask: Mask) -> None:
     """Mask notes of instruments of which another sounds, and positions where none is free."""
-    first, is_monophonic, is_open = (
-        rules.words.firsts,
-        rules.parts.is_monophonic,
-        rules.given.is_open,
-    )
-    pitch_count, soonest = len(free_at) // len(is_monophonic), NEVER
+    here, latest, first = one.here, one.latest, rules.words.firsts
+    is_monophonic, is_open = rules.parts.is_monophonic, rules.given.is_open
+    pitch_count, soonest = rules.asked.pitch_count, NEVER
     for program in range(len(is_monophonic)):
         end = latest[END, program] if is_monophonic[program] else -1
         may_begin = is_open[min(max(end, here.now), len(is_open) - 1), program]
         for note in range(program * pitch_count, (program + 1) * pitch_count):
-            if free_at[note] < NEVER and may_begin:
+            if one.free_at[note] < NEVER and may_begin:
                 soonest = min(soonest, end)  # when one is free
         if is_monophonic[program] and (end > here.now or latest[ONSET, program] == here.now):
             begin = first[Kind.NOTE] + program * pitch_count
@@ -395,9 +392,8 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        may_begin &= (
-            parts.plays[program] and last_end(ends[note - pitch_count + 1 : note + 1]) <= now
-        )
+        own_ends = ends[program * pitch_count : (program + 1) * pitch_count]
+        may_begin &= parts.plays[program] and last_end(own_ends) <= now
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]

@@ -14,6 +14,7 @@ from common.cli import say
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
+from data.score import Score
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
 from data.tokens.features import SideArrays, SideFeatures, has_harmony
@@ -91,9 +92,9 @@ class Model:
         """Return the shorter prompt with which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length, self.vocabulary)
 
-    def retimed(self, constraints: Constraints) -> Model:
-        """Return the model at the tempo asked for, if it has only one tempo of its own."""
-        vocabulary = constraints.retimed(self.vocabulary)
+    def retimed(self, constraints: Constraints, given: Score | None) -> Model:
+        """Return the model at the tempo asked for or given, if it has only one of its own."""
+        vocabulary = constraints.retimed(self.vocabulary, given)
         if vocabulary == self.vocabulary:
             return self
         other = replace(self, vocabulary=vocabulary)

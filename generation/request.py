@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
@@ -58,13 +58,9 @@ class Request:
         Raises:
             ConstraintError: more is given than can be written in minutes, or what can never be.
         """
-        own = self.seed.score.tempo_bpm[:1].tolist() if self.seed else []
-        asked = self.constraints
-        if asked.tempo_bpm is None and own:
-            asked = replace(asked, tempo_bpm=own[0])
-        model = model.retimed(asked)
+        seed = self.seed or no_seed(model.vocabulary)
+        model = model.retimed(self.constraints, seed.score)
         vocabulary, constraints = model.vocabulary, self.constraints.in_style(model.style)
-        seed = self.seed or no_seed(vocabulary)
         tempo = constraints.tempo_number(vocabulary)
         if tempo is not None:
             seed = seed.at_tempo(vocabulary.tempos[tempo])

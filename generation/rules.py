@@ -66,7 +66,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
         keep_or_yield(mask, before, due, mask)
     if not is_in_note and any_of(parts.is_monophonic, 0, len(parts.plays)):
-        play_one_note(rules, one.free_at, latest, here, mask)
+        play_one_note(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.has_no_rests and not is_in_note:
         never_rest(rules, one, mask)

@@ -434,5 +434,4 @@ def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary]:
         score, name = read_score(midi, vocabulary.grid)[0], str(midi)
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
-    tempo = Constraints(tempo_bpm=int(score.tempo_bpm[0]))
-    return score, name, tempo.retimed(vocabulary)
+    return score, name, UNCONSTRAINED.retimed(vocabulary, score)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -295,9 +294,13 @@ class Writing:
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
                 model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
-                begin_anew = partial(grammar.begin, 1, form.final_position)
-                regular = drawn.at["is_regular"]
-                state = begin_anew(steps=drawn.steps, loops=drawn.loops, regular=regular)
+                state = grammar.begin(
+                    1,
+                    form.final_position,
+                    steps=drawn.steps,
+                    loops=drawn.loops,
+                    regular=drawn.at["is_regular"],
+                )
                 many = self._request.candidates
                 rows = _Rows(model, grammar, state, self._sampling, rng, many, self._choose)
         if rows:

@@ -111,9 +111,8 @@ class Measures:
     def _bars(self, score: Score, scale: int, last_end: int) -> list[Bar]:
         """Return the bars until the last note ends, or a few more than the Score's."""
         bars = []
-        for numerator, denominator, length in score.bars.tolist() or [
-            (4, 4, score.grid.bar_steps(4, 4))
-        ]:
+        rows = score.bars.tolist() or [(4, 4, score.grid.bar_steps(4, 4))]
+        for numerator, denominator, length in rows:
             whole = score.grid.bar_steps(numerator, denominator) * scale
             bars.append(Bar(numerator, denominator, length * scale, whole - length * scale))
         over = last_end - sum(bar.length for bar in bars)

@@ -32,7 +32,7 @@ from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, SECONDS
 from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
-from generation.constraints import Constraints
+from generation.constraints import UNCONSTRAINED
 from rendering.audio import mu_law_wav, stems, wav_bytes
 from rendering.notation import engrave, to_musicxml
 from rendering.piano_roll import draw_piano_roll
@@ -196,12 +196,6 @@ class Page:
         try:
             read = await self._read(content, model)
             message |= {"model": model, "piece": read["read"]}
-            loop = asyncio.get_running_loop()
-            words = (await loop.run_in_executor(self.writer, self.models.load, model)).vocabulary
-            if words.grid.has_meter and len(words.tempos) == 1:  # which stands for any
-                message["settings"]["tempo"] = (
-                    message["settings"]["tempo"] or read["read"]["tempo"][0][0]
-                )
             if how == "rewrite":
                 upbeat = int(piece_of(message).score.has_upbeat)  # which is bar 0
                 message["bars"] = [bar + upbeat for bar in message["bars"]]
@@ -363,8 +357,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
         return "there are no notes in the file"
     programs = np.unique(score.notes["program"]).tolist()
     names = ", ".join(instrument_name(program, score.grid) for program in programs)
-    tempo = Constraints(tempo_bpm=int(score.tempo_bpm[0]))
-    fitted, changes = adapt_score(score, tempo.retimed(vocabulary))
+    fitted, changes = adapt_score(score, UNCONSTRAINED.retimed(vocabulary, score))
     if not len(fitted.notes):
         return f"the model has no instrument for the notes of {names}"
     bars = min(len(fitted.bars), MOST_BARS)

@@ -291,9 +291,9 @@ def _said(seed: Seed) -> list[str]:
 
 
 def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
-    """Return the model at the tempo asked for, and what is asked of it."""
+    """Return the model at the tempo asked for, or of the piece, and what is asked of it."""
     settings = asked.settings
-    model = models.load(asked.model).retimed(settings.constraints)
+    model = models.load(asked.model).retimed(settings.constraints, asked.piece.score)
     seed, length = _given(model, asked)
     constraints = _with_chords(settings, seed, length)
     sampling = _sampling(model, settings.temperature)

@@ -10,6 +10,7 @@ from data.score import MAX_BAR_BEATS, MOST_STEPS, SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
 FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}
+Steps = Annotated[int, Range(1, MOST_STEPS["beats"])]
 OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides
 
 
@@ -26,7 +27,7 @@ class CorpusOptions(Options):
     """
 
     grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for what keeps to no beat
-    steps_per_beat: Annotated[int, Range(1, MOST_STEPS["beats"])] = 12  # of a quarter note
+    steps_per_beat: Steps = 12  # of a grid of beats: how finely a quarter note is divided
     instruments: Literal["auto", "original", "common", "piano"] = "original"  # as what they play
     programs: tuple[int, ...] | None = None  # to keep, 128 for drums; else all
     tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1

@@ -134,7 +134,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
 
 
 def least_tokens(scores: ScoreBatch) -> Ints:
-    """Count (P,) the tokens that each piece takes at least: Notes, their Extends, Durations."""
+    """Count (P,) the tokens of each piece at least: Bars, Notes, their Extends, Durations."""
     longest = scores.grid.bar_steps(*scores.grid.default_meter)
     of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
     of_notes = reduce_segments(np.add, of_note, scores.note_offsets, empty=0)

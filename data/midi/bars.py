@@ -18,8 +18,8 @@ def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: in
     """Return whether the signatures of a file cannot be true if its meter is this one.
 
     It has none; or all of its bars are parts of one of the meter's, as of 1/4 and 2/4 in 4/4; or
-    its notes keep to beats that lie between the grid's steps. Files that
-    `midi_bytes` wrote have a signature of this meter after the last note: their bars are right.
+    its notes keep to beats that lie between the grid's steps. Files that `midi_bytes` wrote have a
+    signature of this meter after the last note: their bars are right.
     """
     last = int(events.notes[:, 0].max(initial=0))
     is_meter = np.all(events.meters[:, 1:] == meter, axis=1)

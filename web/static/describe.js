@@ -1,5 +1,5 @@
 // Variations in words: which are the best, how they end, what tells them apart.
-import { DRUMS, pitchClass } from "./piece.js";
+import { pitchClass, pitched } from "./piece.js";
 
 /** @import { Note, Piece } from "./piece.js" */
 
@@ -36,10 +36,10 @@ export function ranks({ order, beyond, has_critic: isByStyle }) {
  * @param {Piece} piece
  */
 export function ending({ notes }) {
-  const pitched = notes.filter((note) => note[4] !== DRUMS);
-  const last = pitched.at(-1);
+  const own = pitched(notes);
+  const last = own.at(-1);
   if (!last) return "";
-  const sounding = pitched.filter(([onset, duration]) => onset + duration > last[0]);
+  const sounding = own.filter(([onset, duration]) => onset + duration > last[0]);
   const classes = new Set(sounding.map((note) => note[2] % 12));
   for (const root of classes) {
     const above = [...classes].map((each) => (each - root + 12) % 12).sort((a, b) => a - b);
@@ -84,7 +84,7 @@ function leaps(notes) {
 export function traits(pieces) {
   /** @type {string[][]} */
   const words = pieces.map(() => []);
-  const written = pieces.map(({ notes }) => notes.filter((note) => !note[5] && note[4] !== DRUMS));
+  const written = pieces.map(({ notes }) => pitched(notes).filter((note) => !note[5]));
   if (pieces.length < 2 || written.some((notes) => !notes.length)) return words;
   for (const [most, least, measure] of TRAITS) {
     const values = written.map(measure);

@@ -239,16 +239,23 @@ export function describeBars(piece, [first, end]) {
 }
 
 /**
+ * The notes that have a pitch: all but the drums'.
+ * @param {Note[]} notes
+ */
+export const pitched = (notes) => notes.filter((note) => note[4] !== DRUMS);
+
+/**
  * A piece in words, by which one knows it again: how its highest voice begins, and its length.
  * @param {Piece} piece
  */
 export function inWords({ notes, bars }) {
-  const pitched = notes.filter((note) => note[4] !== DRUMS);
-  const tops = new Map(pitched.map((note) => [note[0], 0]));
-  for (const [onset, , pitch] of pitched) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
+  const own = pitched(notes);
+  const tops = new Map(own.map((note) => [note[0], 0]));
+  for (const [onset, , pitch] of own) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
   const names = [...tops.values()].map(noteName);
-  const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "") || "Drums";
-  return `${begin} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;
+  const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "");
+  const who = begin || (notes.length ? "Drums" : "");
+  return `${who} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;
 }
 
 /**
