@@ -12,11 +12,13 @@ import pretty_midi
 
 from common.arrays import Bools
 from data.canonical import canonical
-from data.files.read import read_score
+from data.files.read import read_events
 from data.instrument_names import instrument_name
 from data.keys import high_to_low, pitched_notes
-from data.midi.io import from_pretty_midi
-from data.midi.quantize import MidiError
+from data.midi.events import Events
+from data.midi.io import pretty_midi_events
+from data.midi.parts import with_tracks_apart
+from data.midi.quantize import MidiError, score_from_events
 from data.repeats import Repeat
 from data.score import BAR, DRUMS, NOTE, Score
 from data.tokens.adapt import adapt_score, became
@@ -257,7 +259,7 @@ def seed_from_midi(
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
     """
-    score, name, vocabulary = _read(midi, vocabulary)
+    score, name, vocabulary, apart = _read(midi, vocabulary)
     upbeat = int(adapt_score(score, vocabulary)[0].has_upbeat)
     bars = len(score.bars) if bars is None else bars
     last = len(score.bars) - upbeat  # the number of the last bar
@@ -269,6 +271,7 @@ def seed_from_midi(
         where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
     fitted, changes = adapt_score(part, vocabulary)
+    changes = apart + changes
     end = begin + len(part.bars) - upbeat  # the number of its last bar
     if end < min(from_bar + bars - 1, last):
         changes.append(f"it ends with bar {end}, the last with a note")
@@ -285,11 +288,12 @@ def given_from_midi(
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such voice, or no music in it.
     """
-    score, name, vocabulary = _read(midi, vocabulary)
+    score, name, vocabulary, apart = _read(midi, vocabulary)
     try:
-        return voices_of(score, vocabulary, voices, tune=tune)
+        seed = voices_of(score, vocabulary, voices, tune=tune)
     except SeedError as error:
         raise MidiError(f"{name}: {error}") from None
+    return replace(seed, changes=(*apart, *seed.changes))
 
 
 def voices_of(
@@ -369,7 +373,7 @@ def rewrite_from_midi(
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
         SeedError: the vocabulary has no such voice.
     """
-    score, name, vocabulary = _read(midi, vocabulary)
+    score, name, vocabulary, apart = _read(midi, vocabulary)
     fitted, changes = adapt_score(score, vocabulary)
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
@@ -385,7 +389,7 @@ def rewrite_from_midi(
     # a bar of an unknown meter may have become several
     begin, stop = np.searchsorted(fitted.bar_starts, lines[[first - 1 + upbeat, end + upbeat]])
     seed = rewritten(fitted, vocabulary, range(begin, stop), programs)
-    return replace(seed, changes=tuple(changes))
+    return replace(seed, changes=(*apart, *changes))
 
 
 def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
@@ -423,15 +427,35 @@ def _to_its_end(score: Score) -> Score:
     )
 
 
-def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary]:
-    """Return a Score with a note, the name of its source for messages, and the vocabulary.
+def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary, list[str]]:
+    """Return a Score with a note, the name of its source, and the vocabulary and what changed.
 
-    That has the Score's tempo, where it has only one.
+    That is as `score_of` has it.
     """
     if isinstance(midi, pretty_midi.PrettyMIDI):
-        score, name = from_pretty_midi(midi, vocabulary.grid)[0], "the pretty_midi object"
+        events, name = pretty_midi_events(midi), "the pretty_midi object"
     else:
-        score, name = read_score(midi, vocabulary.grid)[0], str(midi)
+        events, name = read_events(midi), str(midi)
+    score, vocabulary, changes = score_of(events, vocabulary, f"{name}: ")
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
-    return score, name, UNCONSTRAINED.retimed(vocabulary, score)
+    return score, name, vocabulary, changes
+
+
+def score_of(
+    events: Events, vocabulary: Vocabulary, blame: str = ""
+) -> tuple[Score, Vocabulary, list[str]]:
+    """Bring events to a vocabulary's grid, tracks apart; `blame` begins messages.
+
+    Returns:
+        The Score; the vocabulary at its tempo, where that has only one; a clause for each program
+        that several tracks share and others play (`with_tracks_apart`).
+
+    Raises:
+        MidiError: times or values that no music has.
+    """
+    changes: list[str] = []
+    if not vocabulary.grid.parts:
+        events, changes = with_tracks_apart(events, vocabulary.programs)
+    score = score_from_events(events, vocabulary.grid, blame)[0]
+    return score, UNCONSTRAINED.retimed(vocabulary, score), changes

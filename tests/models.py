@@ -7,7 +7,7 @@ from common.typed_json import to_json
 from data.canonical import canonical
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.critic import Critic
-from data.midi.io import write_midi
+from data.midi.io import to_pretty_midi, write_midi
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
 from data.statistics import NAMES
 from data.style import Style
@@ -85,3 +85,11 @@ def four_parts(bars):
     notes["program"] = np.tile([40, 41, 42, 43], 4 * bars)
     notes["pitch"] = np.tile([72, 67, 60, 48], 4 * bars) + onset // 12 % 5
     return canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
+
+
+def of_one_program(score, program):
+    """Return a piece as a file has it whose tracks all say one program."""
+    midi = to_pretty_midi(score)
+    for instrument in midi.instruments:
+        instrument.program = program
+    return midi

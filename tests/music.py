@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
+import pretty_midi
 from hypothesis import strategies as st
 
 from data.batches.options import DataOptions
@@ -13,6 +14,8 @@ from data.batches.windows import TrainingWindows
 from data.canonical import canonical
 from data.corpus.survey import COMMON_METERS, Survey
 from data.midi.events import Events
+from data.midi.io import pretty_midi_events
+from data.midi.quantize import score_from_events
 from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part, Score
 from data.tokens.augment import transposition_ranges
 from data.tokens.features import SideFeatures
@@ -212,3 +215,8 @@ def events_of(rows, meters=((0, 4, 4),), tempi=((0, 120.0),), ticks_per_beat=480
     notes, meters = (np.array(each, dtype=np.int64) for each in (rows, meters))
     tempi = np.array(tempi, dtype=np.float64).reshape(-1, 2)
     return Events(ticks_per_beat, notes.reshape(-1, 5), meters.reshape(-1, 3), tempi, tracks)
+
+
+def score_in(midi: pretty_midi.PrettyMIDI, grid: Grid) -> Score:
+    """Return what a pretty_midi object says, on a grid."""
+    return score_from_events(pretty_midi_events(midi), grid)[0]

@@ -24,6 +24,7 @@ from starlette.websockets import WebSocket
 
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical
+from data.files.read import parse_events
 from data.harmony import chords_of, symbol
 from data.instrument_names import instrument_name
 from data.keys import notated_key
@@ -32,7 +33,7 @@ from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, SECONDS
 from data.tokens.adapt import adapt_score
 from data.tokens.vocabulary import Vocabulary
-from generation.constraints import UNCONSTRAINED
+from generation.seeds import score_of
 from rendering.audio import mu_law_wav, stems, wav_bytes
 from rendering.notation import engrave, to_musicxml
 from rendering.piano_roll import draw_piano_roll
@@ -52,7 +53,7 @@ from web.messages import (
     piece_of,
 )
 from web.models import Models
-from web.tasks import advance, on_grid, write
+from web.tasks import advance, write
 
 MOST_CONNECTIONS = 128
 MOST_WAITING = 64  # files to render or read
@@ -350,14 +351,15 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
     """
     content, vocabulary = item
     try:
-        score = on_grid(content, vocabulary.grid)
+        events = parse_events(content, "the file")
+        score, vocabulary, apart = score_of(events, vocabulary)
     except MidiError as error:
         return str(error)
     if not len(score.notes):
         return "there are no notes in the file"
     programs = np.unique(score.notes["program"]).tolist()
     names = ", ".join(instrument_name(program, score.grid) for program in programs)
-    fitted, changes = adapt_score(score, UNCONSTRAINED.retimed(vocabulary, score))
+    fitted, changes = adapt_score(score, vocabulary)
     if not len(fitted.notes):
         return f"the model has no instrument for the notes of {names}"
     bars = min(len(fitted.bars), MOST_BARS)
@@ -371,7 +373,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
     return {
         "read": json_of(part, np.ones(len(part.notes), dtype=bool)),
         "found": f"{len(score.notes)} notes of {names}",
-        "changes": [*only, *changes],
+        "changes": [*only, *apart, *changes],
     }
 
 

@@ -21,7 +21,7 @@ from data.instrument_names import instrument_name
 from data.keys import high_to_low
 from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
-from data.score import DRUMS, Grid, Score
+from data.score import DRUMS, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
@@ -397,14 +397,6 @@ def _fitted(score: Score, model: Model) -> tuple[Score, list[str]]:
     """Return a piece on the grid of a model and with its tokens, and what that changed."""
     vocabulary = model.vocabulary
     if score.grid != vocabulary.grid:
-        score = on_grid(midi_bytes(score), vocabulary.grid)
+        events = parse_events(midi_bytes(score), "the piece")
+        score = score_from_events(events, vocabulary.grid)[0]
     return adapt_score(score, vocabulary)
-
-
-def on_grid(content: bytes, grid: Grid) -> Score:
-    """Return what the bytes of a music file say, on a grid.
-
-    Raises:
-        MidiError: no music can be read in them.
-    """
-    return score_from_events(parse_events(content, "the file"), grid)[0]

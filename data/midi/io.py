@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 
 from common.arrays import Ints
 from common.files import write_file
-from data.canonical import GridChanges
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
-from data.midi.quantize import MidiError, score_from_events
+from data.midi.quantize import MidiError
 from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired, without_escapes
-from data.score import DRUMS, Grid, Score
+from data.score import DRUMS, Score
 
 MAX_NOTES = 300_000  # of a file
 SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
@@ -109,20 +108,18 @@ def _reason(message: str) -> str:
     return lines[0] if lines else "no reason given"
 
 
-def from_pretty_midi(midi: pretty_midi.PrettyMIDI, grid: Grid) -> tuple[Score, GridChanges]:
-    """Return the Score that a pretty_midi object holds, and what the grid changed.
-
-    It is the one that is read in the file that pretty_midi writes of it.
+def pretty_midi_events(midi: pretty_midi.PrettyMIDI) -> Events:
+    """Read what a pretty_midi object says, in the file that pretty_midi writes of it.
 
     Raises:
-        MidiError: it writes none, or one that holds no music.
+        MidiError: it writes none, or one in which no music can be read.
     """
     content, name = io.BytesIO(), "the pretty_midi object"
     try:
         midi.write(content)
     except (TypeError, ValueError) as error:
         raise MidiError(f"{name} cannot be written ({error})") from None
-    return score_from_events(parse_events(content.getvalue(), name), grid)
+    return parse_events(content.getvalue(), name)
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:

@@ -11,6 +11,7 @@ import numpy as np
 from data.instrument_names import instrument_name, played_by, spelling
 from data.midi.events import Events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
+from data.stand_ins import stand_ins
 
 LEAST_SHARE = 0.1  # of the files, in which a part is for it to have a name
 _LONGEST_NAME = 40
@@ -106,6 +107,40 @@ def with_parts(events: Events, grid: Grid) -> Events:
     notes = events.notes.copy()
     notes[:, 4] = np.repeat(numbers, [count for _, count in events.tracks])
     return replace(events, notes=notes)
+
+
+def with_tracks_apart(events: Events, programs: Sequence[int]) -> tuple[Events, list[str]]:
+    """Return events whose tracks of one program play several, and a clause for each such program.
+
+    Four tracks of a piano are four voices for those who have no piano but four instruments.
+
+    Args:
+        events: on which no parts are told apart yet.
+        programs: that are known.
+    """
+    counts = [count for _, count in events.tracks]
+    ends = np.cumsum(counts, dtype=np.int64)
+    track_programs = events.notes[ends - 1, 4].tolist()
+    shared = {p: n for p, n in Counter(track_programs).items() if n > 1 and p not in programs}
+    shared.pop(DRUMS, None)
+    free = [p for p in programs if p != DRUMS and p not in track_programs]
+    if not shared or len(free) < 2:
+        return events, []
+    means = {  # of the tracks, numbered from -1 down: programs have numbers from 0 up
+        -number: float(events.notes[end - count : end, 2].mean())
+        for number, (end, count) in enumerate(zip(ends.tolist(), counts, strict=True), start=1)
+        if track_programs[number - 1] in shared
+    }
+    play = stand_ins(means, free, lambda p: p if p >= 0 else track_programs[-p - 1])
+    its = [play.get(-number, p) for number, p in enumerate(track_programs, start=1)]
+    notes = events.notes.copy()
+    notes[:, 4] = np.repeat(its, counts)
+    changes = []
+    for program, number in shared.items():
+        players = {new for old, new in zip(track_programs, its, strict=True) if old == program}
+        names = [instrument_name(each, Grid()) for each in (program, *sorted(players))]
+        changes.append(f"{number} tracks of {names[0]} became {', '.join(names[1:])}")
+    return replace(events, notes=notes), changes
 
 
 def _has_name(part: Part) -> bool:

@@ -12,7 +12,7 @@ from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
 from data.loops import Loops
-from data.midi.io import from_pretty_midi, to_pretty_midi
+from data.midi.io import to_pretty_midi
 from data.repeats import Repeat
 from data.rhythms import Rhythm
 from data.score import BAR, DRUMS, NOTE, UNNAMED
@@ -50,7 +50,7 @@ from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
 from tests import music
 from tests.models import BAND, PIANIST, QUARTET, four_parts, liking, tune, untrained
-from tests.music import GRID
+from tests.music import GRID, score_in
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_some_bars_are_rewritten_and_the_rest_is_kept(model, bars, voices, expec
         assert (new["onset"] + new["duration"] <= expected.stop).all()
         assert np.isin(new["program"], programs).all()
     written = rewrite_midi(model, to_pretty_midi(score), bars, voices=voices, best_of=2)
-    assert len(from_pretty_midi(written, GRID)[0].bars) == 6
+    assert len(score_in(written, GRID).bars) == 6
 
 
 def test_chords_of_one_instrument_are_joined_by_nobody(model):
@@ -574,16 +574,14 @@ def test_pretty_midi_in_and_out(model, tmp_path):
     given = to_pretty_midi(score)
     longer = continue_midi(model, given, Length(bars=2), best_of=2, alone=True)
     assert isinstance(longer, pretty_midi.PrettyMIDI)
-    read = from_pretty_midi(longer, GRID)[0]
+    read = score_in(longer, GRID)
     assert len(read.bars) == 6
     assert np.array_equal(read.notes[: len(score.notes)], score.notes)
-    from_text = from_pretty_midi(continue_midi(model, "C4 E4", Length(notes=5), alone=True), GRID)[
-        0
-    ]
+    from_text = score_in(continue_midi(model, "C4 E4", Length(notes=5), alone=True), GRID)
     assert from_text.notes["pitch"][:2].tolist() == [60, 64]
     assert len(from_text.notes) == 7
-    assert len(from_pretty_midi(continue_midi(model), GRID)[0].bars) == 8
-    around = from_pretty_midi(harmonize_midi(model, given, voices=(2,)), GRID)[0]
+    assert len(score_in(continue_midi(model), GRID).bars) == 8
+    around = score_in(harmonize_midi(model, given, voices=(2,)), GRID)
     assert np.array_equal(
         around.notes[around.notes["program"] == 41][["onset", "pitch"]],
         score.notes[["onset", "pitch"]],

@@ -23,7 +23,7 @@ from generation.seeds import (
     seed_from_notes,
     voices_of,
 )
-from tests.models import BAND, POP, QUARTET, tune
+from tests.models import BAND, POP, QUARTET, four_parts, of_one_program, tune
 from tests.music import GRID, line, piece
 
 
@@ -62,6 +62,27 @@ def test_a_pretty_midi_object_is_read_as_the_file_that_it_came_from(tmp_path):
     )
     assert of_object.score == read.score
     assert np.array_equal(of_object.is_open, read.is_open)
+
+
+def test_tracks_of_a_program_that_is_unknown_are_voices_apart():
+    score = four_parts(4)
+    pianos, violins = (of_one_program(score, program) for program in (0, 40))
+    apart = "4 tracks of Acoustic Grand Piano became Violin, Viola, Cello, Contrabass"
+    seed = seed_from_midi(pianos, QUARTET)
+    assert seed.changes == (apart,)
+    assert seed.score == score
+    again = rewrite_from_midi(pianos, QUARTET, bars=(2, 2), voices=(3,))
+    assert again.changes == (apart,)
+    assert len(again.score.notes) == len(score.notes) - 4
+    tune = given_from_midi(pianos, QUARTET)
+    assert tune.changes[0] == apart
+    assert (
+        tune.score.notes["pitch"].tolist()
+        == score.notes["pitch"][score.notes["program"] == 40].tolist()
+    )
+    assert {*seed_from_midi(violins, QUARTET).score.notes["program"].tolist()} == {40}
+    alone = replace(QUARTET, programs=(40,))
+    assert seed_from_midi(pianos, alone).changes == ("Acoustic Grand Piano became Violin",)
 
 
 def test_a_seed_that_rests_before_its_bars_are_over_says_so(tmp_path):

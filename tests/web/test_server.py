@@ -21,7 +21,7 @@ from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from rendering.notation import to_musicxml
 from tests.folders import tune as a_tune
-from tests.models import four_parts
+from tests.models import four_parts, of_one_program
 from tests.music import GRID
 from tests.web import network
 from tests.web.conftest import ASKED, SETTINGS
@@ -254,6 +254,11 @@ def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
     assert piece_of({"piece": told["read"]}).score == four_parts(3)
     score = client.post("/upload?model=quartet", content=to_musicxml(four_parts(3))).json()
     assert score["read"]["notes"] == told["read"]["notes"]
+    pianos = io.BytesIO()
+    of_one_program(four_parts(3), 0).write(pianos)
+    apart = client.post("/upload?model=quartet", content=pianos.getvalue()).json()
+    assert apart["read"]["notes"] == told["read"]["notes"]
+    assert apart["changes"][0].startswith("4 tracks of Acoustic Grand Piano became Violin")
     for content in (b"", b"no MIDI", midi_bytes(a_tune(0))[:40]):
         refused = client.post("/upload?model=quartet", content=content)
         assert refused.status_code == 400

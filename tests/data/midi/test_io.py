@@ -8,10 +8,10 @@ import pytest
 
 from data.files.read import read_score
 from data.midi import io as midi_io
-from data.midi.io import from_pretty_midi, write_midi
+from data.midi.io import write_midi
 from data.midi.quantize import MidiError, score_from_events
 from data.score import DRUMS
-from tests.music import GRID, events_of, random_score
+from tests.music import GRID, events_of, random_score, score_in
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_meter_that_no_midi_file_can_say_is_refused(meter, words):
     midi.instruments[0].notes.append(pretty_midi.Note(80, 60, 0, 1))
     midi.time_signature_changes.append(pretty_midi.TimeSignature(*meter, 0))
     with pytest.raises(MidiError, match=words):
-        from_pretty_midi(midi, GRID)
+        score_in(midi, GRID)
 
 
 def test_onsets_go_to_the_nearest_step_half_way_up():
@@ -70,7 +70,7 @@ def test_the_pedal_holds_notes_until_it_comes_up():
     midi.instruments.append(drums)
     written = io.BytesIO()
     midi.write(written)
-    score, _ = from_pretty_midi(midi, GRID)
+    score = score_in(midi, GRID)
     assert score.notes.tolist() == [(0, 36, 60, 80, 0), (0, 12, 36, 80, DRUMS), (60, 12, 62, 80, 0)]
 
 

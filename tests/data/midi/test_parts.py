@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from common.typed_json import from_json
 from data.instrument_names import instrument_name, spelling
 from data.midi.events import Events
-from data.midi.io import from_pretty_midi, midi_bytes, parse_events
+from data.midi.io import midi_bytes, parse_events
 from data.midi.parts import common_parts, part_key, tracks_of, with_parts
 from data.midi.quantize import score_from_events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
-from tests.music import events_of, random_score
+from tests.music import events_of, random_score, score_in
 
 POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)))
 
@@ -44,7 +44,7 @@ def test_a_piece_with_parts_survives_a_file(grid, seed):
     events = parse_events(content, "it")
     assert score_from_events(events, grid)[0] == score
     midi = pretty_midi.PrettyMIDI(io.BytesIO(content))
-    assert from_pretty_midi(midi, grid)[0] == score
+    assert score_in(midi, grid) == score
     played = [program for name, program in {(t.name, t.program) for t in tracks_of(events)}]
     numbers = np.unique(score.notes["program"]).tolist()
     assert sorted(played) == sorted(grid.general_midi(number) for number in numbers)

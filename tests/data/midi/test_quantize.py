@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data.files.read import read_score
 from data.midi.events import Events
-from data.midi.io import from_pretty_midi, midi_bytes, to_pretty_midi
+from data.midi.io import midi_bytes, to_pretty_midi
 from data.midi.quantize import (
     MidiError,
     batch_from_events,
@@ -19,7 +19,7 @@ from data.midi.quantize import (
     score_from_events,
 )
 from data.score import SECONDS, Grid
-from tests.music import BOTH, GRID, events_of, random_score, scores
+from tests.music import BOTH, GRID, events_of, random_score, score_in, scores
 
 TICKS = 480  # a quarter note
 
@@ -52,7 +52,7 @@ def midi_file(path, *, notes=(), meters=(), tempi=(), ticks_per_beat=TICKS):
 def read_both(path, grid=GRID):
     """The Score of a file, the same by either reader."""
     score, _ = read_score(path, grid)
-    assert from_pretty_midi(pretty_midi.PrettyMIDI(str(path)), grid)[0] == score
+    assert score_in(pretty_midi.PrettyMIDI(str(path)), grid) == score
     return score
 
 
@@ -164,7 +164,7 @@ def test_hundreds_of_scores_survive_a_file(tmp_path, grid):
 @given(scores(*BOTH))
 @settings(max_examples=50)
 def test_scores_survive_pretty_midi(score):
-    assert from_pretty_midi(to_pretty_midi(score), score.grid)[0] == score
+    assert score_in(to_pretty_midi(score), score.grid) == score
 
 
 def random_events(rng):
