@@ -2,17 +2,19 @@
 
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
-Etude is trained as README says, by `configs/folder.yaml`, but from nothing, unless `--begin_with
-auto` lets it begin as that says. GPT-2 is of the same size, with windows of as many tokens, and
-learns from the same training pieces in other keys, too; each part is an instrument of its own.
-A REMI has as many steps a beat (or a second) as Etude's grid, velocities and tempi as Etude has
-them, and no other tokens. Both are scored on the validation pieces by the tokens of each note
-summed, with at least half a context before what is scored; GPT-2 by the better of its weights after
-half of the time and in the end. All in one thread; bind it to a core where other work runs.
+Etude is trained as README says, by `configs/folder.yaml` or another `--config`, but from nothing,
+unless `--begin_with auto` lets it begin as that says. GPT-2 is of the same size, with as much
+dropout and windows of as many tokens, and learns from the same training pieces in other keys, too;
+each part is an instrument of its own. A REMI has as many steps a beat (or a second) as Etude's
+grid, velocities and tempi as Etude has them, and no other tokens. Both are scored on the validation
+pieces by the tokens of each note summed, with at least half a context before what is scored; GPT-2
+by the better of its weights after half of the time and in the end. All in one thread; bind it to a
+core where other work runs.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import subprocess
@@ -36,20 +38,21 @@ from common.cli import fail
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
+from model.config import DecoderConfig
 from training.command import fast_precision
 
-WIDTH, RATE, DROPOUT = 128, 0.002, 0.1
+RATE = 0.002
 TOKENS = 2048  # a step
 WARM_UP = 100  # steps
 KEYS = 6  # semitones up and down
 LONGEST = 16  # quarter notes, or seconds, that a duration may take
 
 
-def trained_by_etude(folder: str, run: str, minutes: float, begin_with: str) -> None:
+def trained_by_etude(options: argparse.Namespace) -> None:
     """Train a model as README says in one thread; it begins with `null`, nothing, or `auto`."""
-    command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
-    command += ["--data.path", folder, "--run", run, "--minutes", str(minutes)]
-    command += ["--model.begin_with", begin_with]
+    command = [sys.executable, "train.py", "fit", "--config", options.config, "--run", options.run]
+    command += ["--data.path", options.folder, "--data.datasets", options.datasets]
+    command += ["--minutes", str(options.minutes), "--model.begin_with", options.begin_with]
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
@@ -109,17 +112,19 @@ class Trained:
     Args:
         remi: of the ids.
         lines: of the training pieces.
-        context: T, tokens of a window.
+        config: of Etude's model, whose shape it has.
     """
 
-    def __init__(self, remi: Any, lines: list[Ints], context: int) -> None:
+    def __init__(self, remi: Any, lines: list[Ints], config: DecoderConfig) -> None:
         torch.manual_seed(0)
         self.rng = np.random.default_rng(0)
-        self.lines, self.context = lines, context
+        self.lines, self.context = lines, config.context_length
         self.shares = np.array([len(line) for line in lines]) / sum(map(len, lines))
         self.is_pitch = np.zeros(len(remi), dtype=bool)
         self.is_pitch[[id_ for name, id_ in remi.vocab.items() if name.startswith("Pitch_")]] = True
-        self.model = of_transformers(len(remi), WIDTH, DROPOUT, context)
+        self.model = of_transformers(
+            len(remi), config.n_embd, config.dropout, config.n_layer, config.context_length
+        )
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.05
         )
@@ -187,6 +192,7 @@ def main() -> None:
     """Run the command."""
     parser = parser_of(__doc__)
     parser.add_argument("folder", help="of MIDI files")
+    parser.add_argument("--config", default="configs/folder.yaml")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--begin_with", choices=("null", "auto"), default="null")
     parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
@@ -197,7 +203,7 @@ def main() -> None:
         fail(f"to train GPT-2 it needs {' and '.join(missing)}: pip installs them")
     path = Path(options.run) / "model.safetensors"
     if not path.exists():
-        trained_by_etude(options.folder, options.run, options.minutes, options.begin_with)
+        trained_by_etude(options)
     options.checkpoint, options.path = path, options.folder
     model, corpus = model_and_corpus(options)
     remi = remi_for(model.vocabulary)
@@ -207,8 +213,7 @@ def main() -> None:
     )
     notes = int(corpus.split("valid").note_counts.sum())
     print(f"{len(valid)} validation pieces, {notes:,} notes; REMI has {len(remi)} ids", flush=True)
-    context = model.network.config.context_length
-    theirs = Trained(remi, train, context).learn(options.minutes, valid) / notes
+    theirs = Trained(remi, train, model.network.config).learn(options.minutes, valid) / notes
     ours = model.record.valid_nats_per_note
     assert ours is not None  # there are validation pieces
     fewer = 1 - ours / theirs

@@ -175,16 +175,23 @@ def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[Reals, In
 
 
 def chords_of(score: Score) -> list[Span]:
-    """Return the chords of a piece; none where it counts seconds, or plays a note at a time.
+    """Return the chords of a piece where notes sound together; none where it counts seconds.
 
     Under 299 melodies of Nottingham half of the roots that `find_chords` finds are not the tunes'.
     """
     notes = np.sort(pitched_notes(score), order="onset")
     onset, duration, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
-    is_melody = (onset[1:] >= (onset + duration)[:-1]).all()
-    if is_melody or not score.grid.has_meter or not len(score.bars):
+    if not len(notes) or not score.grid.has_meter or not len(score.bars):
         return []
-    return find_chords(onset, onset + duration, pitch, Pulse.of(score.bars, score.grid))
+    end = onset + duration
+    latest = np.append(0, np.maximum.accumulate(end)[:-1])  # end of what began before
+    meets = np.flatnonzero(onset < latest)
+    begin, stop = onset[meets], np.minimum(end, latest)[meets]
+    return [
+        span
+        for span in find_chords(onset, end, pitch, Pulse.of(score.bars, score.grid))
+        if np.any((begin < span.end) & (stop > span.begin))
+    ]
 
 
 def symbol(chord: Chord, key: Key) -> str:

@@ -212,6 +212,7 @@ class ConstrainedGrammar:
             given_end=given.end,
             given_last_bar=given.last_bar_start,
             given_whole_bar=given.whole_bar,
+            given_meter=given.meter,
             are_cut=given.are_cut,
             end_step=given.seed.end_step,
             reach=given.reach,

@@ -49,6 +49,7 @@ class GivenTokens:
         end: the step at which the last of them ends.
         last_bar_start: the step at which that begins; 0 without bars.
         whole_bar: steps of a whole bar of its meter; 0 without bars.
+        meter: the number of its meter; -1 without bars.
         are_cut: whether they are shortened, as those of a meter that is not known.
         has_note_in_last_bar: whether a given note begins in it.
         key: of the given notes; None of very few pitch classes, or of all.
@@ -69,7 +70,7 @@ class GivenTokens:
         self.notes = GivenNotes.of(score, is_open, vocabulary)
         self.prompt = self.ids[: self._choice_at()]
         self.is_told = len(self.prompt) < len(self.ids)
-        self.last_bar_start = self.whole_bar = 0
+        self.last_bar_start, self.whole_bar, self.meter = 0, 0, -1
         self.are_cut = False
         if self.bars:
             *first, length = score.bars[0].tolist()
@@ -77,6 +78,7 @@ class GivenTokens:
             self.last_bar_start = int(score.bar_starts[-2])
             numerator, denominator, _ = score.bars[-1].tolist()
             self.whole_bar = int(vocabulary.grid.bar_steps(numerator, denominator))
+            self.meter = vocabulary.meters.index((numerator, denominator))
         self.has_note_in_last_bar = bool(np.any(self.notes.onset >= self.last_bar_start))
         self.key: Key | None = melody_key(pitched_notes(score))
         self._note_ends = self.notes.onset + score.notes["duration"]

@@ -73,6 +73,7 @@ class Asked:
     given_end: int  # the step at which the last of them ends
     given_last_bar: int  # and at which it begins
     given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
+    given_meter: int  # its number; -1 without bars
     are_cut: bool  # the given bars are shortened, as those of a meter that is not known
     end_step: int  # from which all is open
     reach: int  # the first step from which nothing that is given matters to new notes

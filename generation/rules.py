@@ -470,10 +470,12 @@ def keep_to_region(first: Ints, bar_start: int, is_open: Bools, free_at: Ints, m
 def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, mask: Mask) -> None:
     """Mask bars of another length than the one before, and shortened ones inside of the piece.
 
-    After a shortened bar that is given there comes the rest of it.
+    Where bars are given they keep the meter, too. After a shortened one there comes its rest.
     """
     for number in range(len(whole_bars)):
         is_other = whole_bars[number] != here.whole_bar
+        if asked.given_meter >= 0:
+            is_other = number != asked.given_meter
         if is_other and here.bar_count > 0 and asked.meter < 0:
             mask[first[Kind.BAR] + number] = False
     is_inside = max(asked.given_bars, 1) < here.bar_count < asked.last_bar

@@ -17,6 +17,7 @@ from data.critic import Critic
 from data.forms import Form
 from data.harmony import chords_of
 from data.score import Score
+from data.texture import has_regular_bars
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
@@ -230,8 +231,11 @@ class Writing:
         grammar, style, asked = self._grammar, self._style, self._request.constraints
         vocabulary = grammar.vocabulary
         finals = style.draw_final_positions(count, rng, grammar.meter)
-        if grammar.given.bars:
-            return grammar.begin(count, finals)
+        if grammar.given.bars:  # whose bars are regular goes on with such
+            may_be = asked.regular_bars is None and vocabulary.grid.has_meter
+            is_regular = may_be and has_regular_bars(grammar.given.seed.score)
+            regular = np.ones(count, dtype=bool) if is_regular else None
+            return grammar.begin(count, finals, regular=regular)
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
         steps = style.draw_rhythms(count, rng, vocabulary.grid.steps_per_beat)
         playing = ensembles or [tuple(grammar.programs)] * count

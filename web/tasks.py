@@ -21,7 +21,7 @@ from data.instrument_names import instrument_name
 from data.keys import high_to_low
 from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
-from data.score import DRUMS, Score
+from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
@@ -97,6 +97,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "tune": model.style.tune,
             "temperature": model.sampling.temperature,
             "trained": model.record.step,
+            "names": [instrument_name(number, Grid()) for number in range(DRUMS + 1)],
         }
     }
     if model.path not in models.warm:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from common.arrays import Bools, Ids, Records
 from data.canonical import canonical
-from data.instrument_names import instrument_name
-from data.score import BAR, DRUMS, Score
+from data.instrument_names import instrument_name, spelling
+from data.score import BAR, DRUMS, UNNAMED, Score
 from data.stand_ins import stand_ins
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
@@ -77,10 +77,27 @@ def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) 
     old = notes["program"].copy()
     means = {p: float(notes["pitch"][old == p].mean()) for p in np.unique(old).tolist()}
     means.pop(DRUMS, None)
-    for program, known in sorted(stand_ins(means, pitched, vocabulary.grid.general_midi).items()):
+    play = {p: part for p in means if (part := _part_called(p, vocabulary)) is not None}
+    others = {program: mean for program, mean in means.items() if program not in play}
+    play |= stand_ins(others, pitched, vocabulary.grid.general_midi)
+    for program, known in sorted(play.items()):
         notes["program"][old == program] = known
         changes.append(became(program, known, vocabulary))
     return notes
+
+
+def _part_called(program: int, vocabulary: Vocabulary) -> int | None:
+    """Return the part that is called as an instrument without a part is, such as PIANO."""
+    grid = vocabulary.grid
+    if not grid.parts or program < UNNAMED or program in vocabulary.programs:
+        return None
+    words = spelling(instrument_name(program, grid)).split()
+    named = [
+        number
+        for number, part in enumerate(grid.parts)
+        if part.program == grid.general_midi(program) and spelling(part.name) in words
+    ]
+    return named[0] if named and named[0] in vocabulary.programs else None
 
 
 def called(program: int, vocabulary: Vocabulary) -> str:

@@ -46,6 +46,7 @@ def test_a_melody_alone_has_no_chords():
     assert found(piece(rows)) == []
     bass = [(0, 24, 48, 80, 0), (24, 24, 43, 80, 0)]
     assert found(piece([*rows, *bass])) == [(0, 24, "C"), (24, 48, "G7")]
+    assert found(piece([*rows, bass[1]])) == [(24, 48, "G7")]
 
 
 @given(scores())

@@ -417,6 +417,27 @@ def test_the_rules_of_its_own_music_hold_where_nothing_else_is_asked(model):
     assert rests(full.score) < rests(rested.score)
 
 
+@pytest.mark.parametrize("numerator", [3, 4])
+def test_a_given_piece_of_one_meter_goes_on_in_it(tmp_path, numerator):
+    """Half of the training pieces change it; 6/8 is as long as 3/4, and 2/2 as 4/4."""
+    six = {3: (6, 8), 4: (2, 2)}[numerator]
+    vocabulary = replace(QUARTET, meters=((2, 2), (3, 4), (4, 4), (6, 8)))
+    free = load(untrained(tmp_path / "free.safetensors", vocabulary, regular_bars=0.5))
+    notes = np.array(music.line(range(60, 66), program=40), NOTE)
+    bars = np.array([(*six, 12 * numerator)] * 2, BAR)
+    seed = continued(canonical(notes, bars, [80] * 2, GRID)[0], vocabulary)
+    kept, left = (
+        {
+            tuple(bar)
+            for piece in compose(free, Request(seed, Length(bars=4), asked, samples=4))
+            for bar in piece.score.bars[["numerator", "denominator"]].tolist()
+        }
+        for asked in (Constraints(), Constraints(regular_bars=False))
+    )
+    assert kept == {six}
+    assert len(left) > 1
+
+
 def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
     for one, seed in (
         (model, seed_from_notes("C4 E4 G4", QUARTET)),

@@ -50,7 +50,24 @@ function replaced(piece, gone, notes) {
   const off = new Set([...gone, ...keys]);
   const once = new Map(notes.map((note) => [keyOf(note), note]));
   const rest = piece.notes.filter((note) => !off.has(keyOf(note)));
-  return { piece: withNotes(piece, [...rest, ...once.values()]), keys };
+  return { piece: withNotes(piece, cut([...rest, ...once.values()])), keys };
+}
+
+/**
+ * Notes of which each ends, at the latest, where its key is struck again.
+ * @param {Note[]} notes
+ */
+function cut(notes) {
+  /** @type {Map<string, number[]>} */
+  const struck = new Map();
+  /** @param {Note} note */
+  const key = (note) => `${note[4]}/${note[2]}`;
+  for (const note of notes) struck.set(key(note), [...(struck.get(key(note)) ?? []), note[0]]);
+  return notes.map((note) => {
+    const later = struck.get(key(note))?.filter((onset) => onset > note[0]) ?? [];
+    const most = Math.min(...later) - note[0];
+    return note[1] > most ? /** @type {Note} */ (note.with(1, most)) : note;
+  });
 }
 
 /**

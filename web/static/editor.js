@@ -205,8 +205,10 @@ function up(event) {
   if (!done.isMoved) return click(done, event.timeStamp, x, y);
   if (done.kind === "ruler") return sayBars();
   if (done.edited) {
+    const gone = piece().notes.length - done.edited.piece.notes.length;
     commit(done.edited, done.kind);
-    return sayChosen(done.kind === "draw" ? "drawn" : done.kind === "move" ? "moved" : "stretched");
+    const what = done.kind === "draw" ? "drawn" : done.kind === "move" ? "moved" : "stretched";
+    return sayChosen(gone > 0 ? `${what} onto ${gone}, now gone` : what);
   }
   if (done.kind === "box") sayChosen("selected");
   redraw();

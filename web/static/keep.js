@@ -164,6 +164,7 @@ function taken() {
  * @param {string} name
  */
 async function takeAway(kind, name) {
+  say(`Making ${name} …`);
   try {
     const response = await post(`/${kind}`, JSON.stringify({ piece: taken() }));
     const href = URL.createObjectURL(await response.blob());

@@ -76,6 +76,7 @@ function go(move, word) {
   move();
   page.cursor = 0;
   tell("show");
+  tell("asked"); // what could not be may be now
   say(word);
 }
 
@@ -87,5 +88,6 @@ byId("clear").addEventListener("click", () => {
   page.cursor = 0;
   roll.selection = null;
   change(freshPiece(), "new", { before: null, tune: newTune(), chords: [] });
+  tell("asked");
   say("An empty page. Undo brings the music back.");
 });

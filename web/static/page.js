@@ -1,6 +1,6 @@
 // What the page knows, and who is told when that changes.
 import { byId, field } from "./dom.js";
-import { emptyPiece, lastEnd, where, withNotes } from "./piece.js";
+import { emptyPiece, lastEnd, pitched, where, withNotes } from "./piece.js";
 import { Session, VARIATIONS } from "./session.js";
 import { MOST_BARS, Settings } from "./settings.js";
 import { Sound } from "./sound.js";
@@ -34,6 +34,7 @@ export const page = {
   plays: null,
   /** @type {Writing | null} */
   writing: null,
+  isAsked: false, // for a piece, of which nothing has come
   isServed: false,
   cursor: 0, // the step from which "play" plays
   seed: Math.floor(Math.random() * 2 ** 31),
@@ -116,6 +117,7 @@ export function edit(piece, label, more = {}) {
 export function request(how, more = {}) {
   const piece = startedPiece();
   const asked = settings.get();
+  if (how === "harmonize" || how === "rewrite") asked.meter = null; // the bars are there
   const hasAnyTempo = page.plays && page.plays.tempi[0] === page.plays.tempi[1];
   if (hasAnyTempo && page.plays?.grid === "beats" && piece.grid === "beats")
     asked.tempo ??= piece.tempo[0][0]; // its own one
@@ -143,9 +145,30 @@ export const model = () => field("model").value;
 export const ownVoice = () => Number(field("voice").value);
 export const isReady = () => Boolean(page.plays) && page.isServed;
 
+/**
+ * Whether a piece has other parts than the model that is chosen: its programs are other players.
+ * @param {Piece | null | undefined} piece
+ */
+const isForeign = (piece) =>
+  Boolean(piece?.notes.length) &&
+  JSON.stringify(piece?.parts ?? null) !== JSON.stringify(page.plays?.parts ?? null);
+
 /** @param {number} program */
-export const nameOf = (program) =>
-  page.plays?.programs.find(([number]) => number === program)?.[1] ?? `program ${program}`;
+export function nameOf(program) {
+  const piece = current();
+  const { programs = [], names = [] } = page.plays ?? {};
+  const own = programs.find(([number]) => number === program);
+  if (own && !isForeign(piece)) return own[1];
+  return piece?.parts?.[program]?.[0] ?? names[program % names.length];
+}
+
+/** Who plays one's own notes: who is chosen, or in another model's piece somebody who is in it. */
+function ownProgram() {
+  const piece = session.now?.piece;
+  if (!piece || !isForeign(piece)) return ownVoice();
+  const { notes } = piece;
+  return (notes.findLast((note) => note[5]) ?? pitched(notes)[0] ?? notes[0])[4];
+}
 
 /**
  * A note that a person puts in, with the instrument that is chosen; as loud as it was played, if the
@@ -158,7 +181,7 @@ export const ownNote = ([onset, duration, pitch, velocity]) => [
   duration,
   pitch,
   (page.plays?.has_loudness && velocity) || (page.plays?.velocity ?? 80),
-  ownVoice(),
+  ownProgram(),
   1,
 ];
 

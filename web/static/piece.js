@@ -6,7 +6,7 @@
  *   own: number]} Note
  * @typedef {[numerator: number, denominator: number, length: number]} Bar
  * @typedef {{ notes: Note[], bars: Bar[], tempo: [bpm: number][], grid: "beats" | "seconds",
- *   steps: number, parts?: unknown, meter?: unknown }} Piece
+ *   steps: number, parts?: [name: string, midi: number][], meter?: unknown }} Piece
  * @typedef {{ seconds: (step: number) => number, step: (seconds: number) => number }} Clock
  */
 
@@ -15,8 +15,8 @@
  * @typedef {{ programs: [program: number, name: string, midi: number,
  *   range: [low: number, high: number]][], meters: Meter[],
  *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
- *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds", steps: number, parts?: unknown,
- *   tune: number | null,
+ *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds",
+ *   steps: number, parts?: [name: string, midi: number][], names: string[], tune: number | null,
  *   meter?: unknown, temperature: number, trained: number }} Plays
  * @typedef {[numerator: number, denominator: number]} Meter
  */
@@ -249,10 +249,15 @@ export const pitched = (notes) => notes.filter((note) => note[4] !== DRUMS);
  * @param {Piece} piece
  */
 export function inWords({ notes, bars }) {
-  const own = pitched(notes);
-  const tops = new Map(own.map((note) => [note[0], 0]));
-  for (const [onset, , pitch] of own) tops.set(onset, Math.max(pitch, tops.get(onset) ?? 0));
-  const names = [...tops.values()].map(noteName);
+  const names = [];
+  let top = { pitch: 0, onset: -1, end: 0 };
+  const high = pitched(notes).sort((a, b) => a[0] - b[0] || b[2] - a[2]);
+  for (const [onset, duration, pitch] of high) {
+    const isBelow = onset === top.onset || (pitch < top.pitch && onset < top.end);
+    if (isBelow) continue;
+    top = { pitch, onset, end: onset + duration };
+    names.push(noteName(pitch));
+  }
   const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "");
   const who = begin || (notes.length ? "Drums" : "");
   return `${who} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;

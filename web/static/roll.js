@@ -28,7 +28,10 @@ const paleness = (nats) => Math.max(0.25, Math.min(1, 1.15 - nats / 7));
  * @param {number[]} programs
  * @param {number} program
  */
-export const colorName = (programs, program) => `--v${Math.max(0, programs.indexOf(program)) % 6}`;
+export function colorName(programs, program) {
+  const place = programs.indexOf(program); // -1: of another model's piece
+  return `--v${(place < 0 ? program : place) % 6}`;
+}
 
 /**
  * @param {CanvasRenderingContext2D} pen
@@ -307,6 +310,7 @@ export class Roll {
       pen.fillText(noteName(pitch), view.keys - 22, y + view.row / 2 + 0.5);
     }
     pen.strokeStyle = color("--line");
+    pen.lineWidth = 1;
     pen.beginPath();
     line(pen, view.keys - 1, 0, height);
     pen.stroke();
@@ -329,6 +333,7 @@ export class Roll {
     pen.font = "12px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.strokeStyle = color("--line");
+    pen.lineWidth = 1;
     pen.beginPath();
     view.piece.bars.forEach((_, bar) => {
       const x = view.x(view.starts[bar]);

@@ -55,6 +55,10 @@ export class Settings {
       form.addEventListener("submit", (event) => event.preventDefault());
     }
     field("s-tempo").addEventListener("change", onTempo);
+    field("s-bars").addEventListener(
+      "change",
+      () => (field("s-bars").value = `${this.get().bars}`),
+    );
   }
 
   /**
@@ -104,6 +108,12 @@ export class Settings {
     }
     for (const box of programs()) box.checked = !(data.off ?? []).includes(Number(box.value));
     field("s-bars").value ||= "8";
+    this.words();
+  }
+
+  /** @param {string} id of a control that asks for nothing any more */
+  forget(id) {
+    field(id).value = "";
     this.words();
   }
 

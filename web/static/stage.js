@@ -60,7 +60,7 @@ export function enable() {
     setOff(button, !isReady() || Boolean(page.writing) || isImpossible);
   }
   byId("about-action").textContent = page.writing ? "" : hints(has, hasOneVoice).join(" ");
-  setHidden(byId("stop-writing"), !page.writing);
+  setHidden(byId("stop-writing"), !page.writing && !page.isAsked);
   setOff(field("undo"), !session.canUndo);
   setOff(field("redo"), !session.canRedo);
   for (const button of all("#take button"))

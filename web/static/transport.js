@@ -98,13 +98,19 @@ export function togglePlay() {
   player.play(isWithin ? page.cursor : first);
 }
 
+/**
+ * @param {number | null} tempo
+ * @returns {tempo is number}
+ */
+const isTempo = (tempo) => tempo !== null && tempo >= SLOWEST && tempo <= FASTEST;
+
 /** Plays what there is, and what is written from now on, at the tempo that was chosen. */
 function retime() {
   const { tempo } = settings.get();
   const { now } = session;
   if (page.writing || instead?.() || !now?.piece.notes.length || page.plays?.grid === "seconds")
     return;
-  if (!tempo || tempo < SLOWEST || tempo > FASTEST) return; // it is said beside the control
+  if (!isTempo(tempo)) return; // it is said beside the control
   if (now.piece.tempo.every(([bpm]) => bpm === Math.round(tempo))) return;
   /** @type {(piece: Piece) => Piece} */
   const retimed = (piece) => ({ ...piece, tempo: piece.tempo.map(() => [Math.round(tempo)]) });
@@ -136,6 +142,9 @@ on("show", () => {
   if (!player.isPlaying) roll.cursor = page.cursor || null;
   const piece = current();
   field("s-tempo").placeholder = piece?.notes.length ? String(piece.tempo[0][0]) : "any";
+  const { tempo } = settings.get();
+  const isOther = piece?.tempo.some(([bpm]) => bpm !== Math.round(tempo ?? bpm));
+  if (piece?.notes.length && isOther && isTempo(tempo)) settings.forget("s-tempo");
   redraw();
 });
 for (const id of ["loop", "metronome"])

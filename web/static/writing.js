@@ -6,7 +6,7 @@ import { change, isBad, isReady, newSeed, on, page, request, session } from "./p
 import { settings, sound, tell } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, keyOf, withBars, withNotes } from "./piece.js";
 import { rewritten } from "./legend.js";
-import { roll } from "./stage.js";
+import { enable, roll } from "./stage.js";
 import { player } from "./transport.js";
 
 /**
@@ -58,6 +58,8 @@ export function write(how, more = {}) {
   const ask = request(how, { ...(bars && { bars }), ...(programs && { programs }), ...more });
   settings.complain(null, "");
   say("Writing …");
+  page.isAsked = true;
+  enable();
   server.ask(
     "write",
     ask,
@@ -72,6 +74,7 @@ export function write(how, more = {}) {
  */
 export function hearer(ask, onBegin) {
   return (/** @type {Told} */ told) => {
+    page.isAsked = false;
     if (told.error) return failed(told);
     if (told.begun) onBegin(begin(told, ask));
     if (told.notes) hear(told.notes);
@@ -80,6 +83,12 @@ export function hearer(ask, onBegin) {
     if (told.shared) learn(copies, told.shared.map(copied));
   };
 }
+
+/**
+ * What a note keeps that another instrument plays.
+ * @param {Note} note
+ */
+const placeOf = (note) => `${note[0]}/${note[2]}`;
 
 /**
  * What the server tells of a piece, with the notes that it was given as they were, and in the tempo
@@ -91,7 +100,11 @@ export function hearer(ask, onBegin) {
  */
 function asGiven(piece, { piece: given, settings: { tempo } }) {
   const known = new Map(given.notes.map((note) => [keyOf(note), note]));
-  const notes = piece.notes.map((note) => (note[5] && known.get(keyOf(note))) || note);
+  const placed = new Map(given.notes.map((note) => [placeOf(note), note]));
+  const notes = piece.notes.map((note) => {
+    const as = known.get(keyOf(note)) ?? placed.get(placeOf(note))?.with(4, note[4]);
+    return /** @type {Note} */ ((note[5] && as) || note);
+  });
   const isAsked = tempo >= SLOWEST && tempo <= FASTEST && piece.grid === "beats";
   const tempi = /** @type {[number][]} */ (
     piece.tempo.map(([bpm]) => [isAsked ? Math.round(tempo) : bpm])
@@ -166,26 +179,31 @@ function rewrittenOwn(ask, base) {
 
 /** @param {Told} told */
 function failed(told) {
-  const wasWriting = Boolean(page.writing);
-  page.writing = null;
-  if (wasWriting) player.stop();
+  keepWritten();
   const isSaid = settings.complain(told.control ?? null, told.error);
   say(told.error + (isSaid ? " (see below)" : ""), true);
   tell("show");
 }
 
 function stopWriting() {
-  const { writing } = page;
-  if (!writing) return;
+  if (!page.writing && !page.isAsked) return;
   server.stop();
+  keepWritten();
+  say("Stopped.");
+}
+
+/** Ends the writing; what is there of the variations is kept. */
+function keepWritten() {
+  const { writing } = page;
+  page.isAsked = false;
+  page.writing = null;
+  if (!writing) return tell("show");
   player.stop();
   const { base, rows, row, ask } = writing;
-  page.writing = null;
   const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
   if (rows.some((row) => row.length))
     change(variations[row], ask.how, { written: ask, variations, chosen: row });
   else tell("show");
-  say("Stopped.");
 }
 
 /** Asks whether the model could write as the settings say, and tells beside which it could not. */
@@ -223,9 +241,6 @@ on("asked", () => {
   checking = setTimeout(check, 250);
 });
 on("settle", stopWriting);
-on("server", () => {
-  if (!page.isServed) page.writing = null;
-});
 for (const button of all("[data-how]"))
   button.addEventListener("click", () => write(button.dataset.how ?? ""));
 byId("stop-writing").addEventListener("click", stopWriting);

@@ -40,6 +40,16 @@ test("a note takes the place of one that begins on the same key at the same time
   ]);
 });
 
+test("a note ends where its key is struck again", () => {
+  const { piece: made } = edits.moved(tune, keys([12, 64]), 6, -4, ALL);
+  const { piece: longer } = edits.stretched(made, keys([0, 60]), 36, 3);
+  assert.deepEqual(short(longer), [
+    [0, 18, 60],
+    [18, 12, 60],
+    [24, 12, 67],
+  ]);
+});
+
 test("no note becomes shorter than the grid, or than it was", () => {
   assert.equal(edits.stretched(tune, keys([0, 60]), -99, 6).piece.notes[0][1], 6);
   const short = piece([[0, 3, 60]]);
