@@ -38,7 +38,6 @@ from evaluation.summary import summarize_model
 from generation import sequences
 from generation.compose import candidates
 from generation.model import Model, OfIdsError, corpus_of, load
-from model.attention_maps import attention_maps
 from model.serialization import ModelFileError
 from rendering.attention_map import draw_attention, token_labels
 from rendering.piano_roll import draw_surprise
@@ -153,7 +152,7 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
         say(f"the piece was fitted to the model: {'; '.join(messages)}")
     longest = min(ATTENTION_TOKENS, model.network.config.context_length)
     ids = encode(score, model.vocabulary)[:longest]
-    maps = attention_maps(model.network, ids, model.side(ids[None]))
+    maps = model.steps.attention_maps(ids, model.side(ids[None]))
     labels = token_labels(ids, model.vocabulary)
     picture = draw_attention(np.stack([*maps.values()]), labels, [*maps])
     write_file(png_bytes(picture), options.out)

@@ -64,7 +64,7 @@ def explain_note(
     yield from grammar.read(state, ids[1:place])
     read = ids[:place] if place <= config.context_length else model.rebase(ids[:place])
     side = grammar.side(state, read[None]).window(0) if config.side_blocks else None
-    logits, looked_at = model.steps.explained(read[None], side)
+    logits, maps = model.steps.explained(read[None], side)
     allowed = grammar.allowed(state)
     if not allowed.any():
         raise ConstraintError(NOT_SO)
@@ -83,7 +83,8 @@ def explain_note(
             program, pitch = divmod(note, vocabulary.pitch_count)
             which = vocabulary.programs[program], vocabulary.lowest_pitch + pitch
             alternatives.append((*which, float(notes[note])))
-    share = _on_notes(looked_at[0], vocabulary.kind_of[read], number)
+    looked_at = maps.mean(axis=(0, 2))[0, 0]  # (T,)
+    share = _on_notes(looked_at, vocabulary.kind_of[read], number)
     yield Explanation(alternatives, float(1 - notes.sum()), share)
 
 

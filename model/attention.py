@@ -28,8 +28,7 @@ def attention_weights(
 ) -> Tensor:
     """Return softmax(Q K^T * scale) over the keys that may be seen.
 
-    This is the definition (Vaswani et al. 2017, equation 1). Attention maps show it, and tests
-    hold everything faster to it.
+    This is the definition (Vaswani et al. 2017, equation 1). Tests hold everything faster to it.
 
     Args:
         query: float (..., T, d).

@@ -78,11 +78,12 @@ class Window(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys and values of what was read; each row's first id has place 0."""
+    """Keys and values of what was read; each row's first id has place 0. R is 0 if nobody looks."""
 
     key: Floats  # (A, B, H, C, d)
     value: Floats  # (A, B, H, C, d)
     length: Ints  # (B,), how many ids of each row were read
+    maps: Floats  # (A, B, H, R, T), what the last R of T places attend to
 
 
 @compiled
@@ -106,9 +107,7 @@ def find_tokens(ids: Ints, length: Ints, n_ids: int, context: int) -> Ints:
 
 
 @compiled
-def blocks(
-    shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints, looked: Floats
-) -> Floats:
+def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints) -> Floats:
     """Return what leaves the blocks and the last norm: tokens (N, 3) -> (N, D)."""
     x = embed(w, window, tokens)  # (N, D)
     cos, sin = angles(shape, w.angle, window.time, tokens)  # (N, d / 2)
@@ -116,9 +115,7 @@ def blocks(
         for a in range(layer * shape.n_attention, (layer + 1) * shape.n_attention):
             h = x if shape.is_post else norm(shape, x, w.attention_norm[a])
             qkv = product(h, w.qkv[a])  # (N, 3 D)
-            y = attend(shape, cache.key[a], cache.value[a], qkv, cos, sin, tokens)  # (N, D)
-            if len(looked):
-                look(shape, cache.key[a], qkv, tokens, window.ids.shape[1] - 1, looked)
+            y = attend(shape, cache, a, qkv, cos, sin, tokens)  # (N, D)
             x = residual(shape, x, product(y, w.mix[a]), w.attention_norm[a])
         h = x if shape.is_post else norm(shape, x, w.feed_norm[layer])
         wide = product(h, w.w_1[layer])  # (N, 4 D)
@@ -247,13 +244,13 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
 
 @compiled_inside_with_arrays
 def attend(
-    shape: Shape, key: Floats, value: Floats, qkv: Floats, cos: Floats, sin: Floats, tokens: Ints
+    shape: Shape, cache: Cache, a: int, qkv: Floats, cos: Floats, sin: Floats, tokens: Ints
 ) -> Floats:
     """Write keys and values into the cache, then attend to what each token's row has there.
 
     Args:
         shape: of the decoder.
-        key, value: (B, H, C, d), of this sub-layer.
+        cache, a: where, and the number of the sub-layer.
         qkv: (N, 3 D), changed in place.
         cos, sin: (N, d / 2), or (N, 0).
         tokens: (N, 3).
@@ -261,7 +258,9 @@ def attend(
     Returns:
         (N, D), the heads side by side.
     """
+    key, value, maps = cache.key[a], cache.value[a], cache.maps[a]
     _, H, C, d = key.shape
+    first = maps.shape[3] - maps.shape[2]  # place that is shown
     y = np.zeros((len(qkv), H * d), np.float32)
     score = np.empty(C, np.float32)
     for n in range(len(qkv)):
@@ -285,26 +284,13 @@ def attend(
                     total += q[i] * keys[s, i]
                 seen[s] = total
             softmax(seen)
+            if place >= first:
+                maps[b, h, place - first, : place + 1] = seen
             head = y[n, h * d : (h + 1) * d]
             for s in range(len(seen)):
                 for i in range(d):
                     head[i] += seen[s] * values[s, i]
     return y
-
-
-@compiled_inside_with_arrays
-def look(shape: Shape, key: Floats, qkv: Floats, tokens: Ints, last: int, looked: Floats) -> None:
-    """Add the attention of each row's last id, to `looked` (B, C), after `attend`."""
-    _, H, _, d = key.shape
-    for n in range(len(tokens)):
-        b, t, place = tokens[n, 0], tokens[n, 1], tokens[n, 2]
-        for h in range(H if t == last else 0):
-            seen = np.zeros(place + 1, np.float32)
-            for s in range(len(seen)):
-                for i in range(d):
-                    seen[s] += qkv[n, h * d + i] * key[b, h, s, i]  # queries are scaled by now
-            softmax(seen)
-            add(looked[b, : place + 1], seen)
 
 
 @compiled_inside
@@ -414,7 +400,7 @@ class Engine:
     ) -> tuple[Floats, Cache]:
         """Read ids, as `Steps.read` (`model/steps.py`) says."""
         cache = cache or self._cache(len(ids))
-        return self._read(self._window(ids, side), cache, np.zeros((0, 0), np.float32)), cache
+        return self._read(self._window(ids, side), cache), cache
 
     def repeated(self, cache: Cache, times: int) -> Cache:
         """Return the cache of so many rows for each, as `Steps.repeated` says."""
@@ -428,54 +414,62 @@ class Engine:
         """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
         window, cache = self._window(ids, side), self._cache(len(ids))
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
-        for tokens, x in self._chunks(window, cache, np.zeros((0, 0), np.float32)):
+        for tokens, x in self._chunks(window, cache):
             at = tokens[:, 0], tokens[:, 1]
             beside = (array[at] for array in window[2:-1])  # without ids, bag and time
             logits[at] = heads(self.shape, self.weights, x, *beside)
         return logits
 
-    def explained(self, ids: Ids, side: SideArrays | None = None) -> tuple[Floats, Floats]:
+    def explained(
+        self, ids: Ids, side: SideArrays | None = None, last: int = 1
+    ) -> tuple[Floats, Floats]:
         """Return logits (B, V) of what follows whole windows (B, T), and what their last ids see.
 
         Returns:
-            The logits; and (B, T) the attention to each id, a mean over layers and heads.
+            The logits; and (A, B, H, R, T) the attention of the last R ids of each row to each id,
+            by the H heads of A sub-layers.
         """
-        config, looked = self.config, np.zeros(ids.shape, np.float32)
-        logits = self._read(self._window(ids, side), self._cache(len(ids)), looked)
-        return logits, looked / np.float32(config.n_layer * config.n_attention * config.n_head)
+        cache = self._cache(len(ids), last, ids.shape[1])
+        return self._read(self._window(ids, side), cache), cache.maps
 
-    def _read(self, window: Window, cache: Cache, looked: Floats) -> Floats:
-        """Read a window: return logits (B, V) of the id after each row, 0 where it ends with Pad.
+    def attention_maps(self, ids: Ids, side: SideArrays | None = None) -> dict[str, Floats]:
+        """Return which of ids (T,) look at which: (H, T, T) of each attention sub-layer, by name.
 
-        To `looked`, (B, C) or (0, 0), is added what the last id of each row attends to.
+        Each row sums to 1. The side input is of one row.
         """
+        _, maps = self.explained(ids[None], side, len(ids))
+        twice = ("",) if self.config.n_attention == 1 else (", attention 1", ", attention 2")
+        names = [f"layer {n + 1}{which}" for n in range(self.config.n_layer) for which in twice]
+        return dict(zip(names, maps[:, 0], strict=True))
+
+    def _read(self, window: Window, cache: Cache) -> Floats:
+        """Return logits (B, V) of the id after each row of a window, 0 where it ends with Pad."""
         B, T = window.ids.shape
         last = np.zeros((B, self.config.n_embd), np.float32)
-        for tokens, x in self._chunks(window, cache, looked):
+        for tokens, x in self._chunks(window, cache):
             is_last = tokens[:, 1] == T - 1
             last[tokens[is_last, 0]] = x[is_last]
         beside = (array[:, -1] for array in window[2:-1])  # likewise
         return heads(self.shape, self.weights, last, *map(np.ascontiguousarray, beside))
 
-    def _chunks(
-        self, window: Window, cache: Cache, looked: Floats
-    ) -> Iterator[tuple[Ints, Floats]]:
+    def _chunks(self, window: Window, cache: Cache) -> Iterator[tuple[Ints, Floats]]:
         """Read a window into the cache: yield tokens (N, 3) and what leaves the blocks (N, D)."""
         w, context = self.weights, self.config.context_length
         tokens = find_tokens(window.ids, cache.length, len(w.embedding), context)
         for begin in range(0, len(tokens), CHUNK):
             some = tokens[begin : begin + CHUNK]
-            yield some, blocks(self.shape, w, cache, window, some, looked)
+            yield some, blocks(self.shape, w, cache, window, some)
         cache.length[tokens[:, 0]] = tokens[:, 2] + 1
 
-    def _cache(self, batch: int) -> Cache:
-        """Return the cache of rows that have read nothing."""
+    def _cache(self, batch: int, shown: int = 0, size: int = 0) -> Cache:
+        """Return the cache of rows that have read nothing; of so many places the last are shown."""
         config, width = self.config, self.config.n_embd // self.config.n_head
         layers = config.n_layer * config.n_attention
         shape = (layers, batch, config.n_head, config.context_length, width)
         # not zeros: nothing reads a place before it is written
         keys, values = np.empty(shape, np.float32), np.empty(shape, np.float32)
-        return Cache(keys, values, np.zeros(batch, np.int64))
+        maps = np.zeros((*shape[:3], shown, size or config.context_length), np.float32)
+        return Cache(keys, values, np.zeros(batch, np.int64), maps)
 
     def _window(self, ids: Ids, side: SideArrays | None) -> Window:
         """Return what is read, checked, as the loops take it."""

@@ -14,7 +14,6 @@ from data.midi.io import write_midi
 from data.tokens.tokenizer import encode
 from evaluation import command, samples
 from generation.model import corpus_of
-from model.attention_maps import attention_maps
 from model.serialization import load_model_file, save_model_file
 from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
@@ -159,7 +158,7 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     ids = encode(read_score(tune, GRID)[0], model.vocabulary)[: len(labels)]
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
-    (expected,) = attention_maps(model.network, ids, model.side(ids[None])).values()
+    (expected,) = model.steps.attention_maps(ids, model.side(ids[None])).values()
     np.testing.assert_array_equal(maps, expected[None])
 
     beyond = tmp_path / "deep.mid"

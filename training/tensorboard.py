@@ -29,7 +29,6 @@ from generation.model import Model
 from generation.request import Request
 from generation.sequences import SequenceModel, stream
 from generation.writing import Writing
-from model.attention_maps import attention_maps
 from model.decoder import Decoder
 from model.decoding import network_of
 from rendering.attention_map import draw_attention, token_labels
@@ -283,7 +282,7 @@ def log_attention(shown: Snapshot) -> None:
     longest = min(ATTENTION_TOKENS, model.network.config.context_length)
     ids = shown.corpus.split("valid").piece(0)[:longest]
     labels = token_labels(ids, model.vocabulary)
-    for layer, heads in attention_maps(model.network, ids, model.side(ids[None])).items():
+    for layer, heads in model.steps.attention_maps(ids, model.side(ids[None])).items():
         tag = f"tokens/attention_{layer.replace(' ', '_')}"
         shown.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention, causal_mask
-from model.attention_maps import attention_maps
 from model.config import DecoderConfig
 from model.decoder import Block, Decoder
-from model.decoding import network_of
-from tests.tensors import opinionated
+from tests.tensors import engine_of, opinionated
 
 V, C = 13, 16
 
@@ -194,8 +192,8 @@ def test_the_classic_decoder_step_by_step():
 @every_variant
 def test_attention_maps_are_the_weights_in_use(variant):
     decoder = make(**variant)
-    ids = torch.randint(V, (1, 7))
-    by_name = attention_maps(network_of(decoder), ids[0].numpy())
+    ids = torch.randint(1, V, (1, 7))
+    by_name = engine_of(decoder).attention_maps(ids[0].numpy())
     maps = torch.from_numpy(np.stack([*by_name.values()]))
     layers = decoder.config.n_layer * decoder.config.n_attention
     assert maps.shape == (layers, 2, 7, 7)
