@@ -19,7 +19,7 @@ from common.interface import SideInput
 from model.attention import MultiHeadAttention, scaled_dot_product_attention
 from model.config import interval_rows
 from model.interval_head import IntervalHead
-from model.interval_loops import Notes, add_intervals, intervals_gradient
+from model.interval_loops import Notes, add_intervals
 from model.threads import steady_products
 
 # Attention
@@ -259,19 +259,20 @@ class _WithIntervals(torch.autograd.Function):
         sounding: Tensor,
         at: Notes,
     ) -> Tensor:
-        ctx.at, ctx.beside = at, (_rows(references), _rows(moves), _rows(sounding))
-        (references_of, moves_of, sounding_of), rows = ctx.beside, _rows(by_row)
+        beside = _rows(references), _rows(moves), _rows(sounding)
+        ctx.at, ctx.beside = at, beside
         added = logits.detach().clone(memory_format=torch.contiguous_format)
-        add_intervals(at, rows, references_of, moves_of, sounding_of, _rows(added))
+        add_intervals(at, _rows(by_row), *beside, _rows(added), False)
         return added
 
     @staticmethod
     def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor | None, ...]:
         of_logits = gradient[0].contiguous()
         width = interval_rows(ctx.at.n_programs, ctx.at.n_classes)
-        by_row = of_logits.new_empty((*of_logits.shape[:-1], width))
-        (references, moves, sounding), rows = ctx.beside, _rows(by_row)
-        intervals_gradient(ctx.at, _rows(of_logits), references, moves, sounding, rows)
+        by_row = of_logits.new_zeros((*of_logits.shape[:-1], width))
+        references, moves, sounding = ctx.beside
+        rows = _rows(by_row), references, moves, sounding, _rows(of_logits)
+        add_intervals(ctx.at, *rows, True)
         return of_logits, by_row, None, None, None, None
 
 

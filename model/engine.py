@@ -357,7 +357,8 @@ def heads(
     """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
     logits = product(x, w.head)
     if shape.notes.n_programs:
-        add_intervals(shape.notes, product(x, w.interval), references, moves, sounding, logits)
+        by_row = product(x, w.interval)
+        add_intervals(shape.notes, by_row, references, moves, sounding, logits, False)
     if len(w.end):
         add_ends(shape, product(x, w.end), ends, logits)
     for n in range(len(logits)):

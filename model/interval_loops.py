@@ -1,4 +1,4 @@
-"""The interval head (`model/interval_head.py`) as compiled loops, and its derivative.
+"""The interval head (`model/interval_head.py`) as compiled loops, which give its derivative, too.
 
 Letters as there; M is all places of all rows. Of each place the head's table has 3 P times the
 logits of 2 REACH + 1 steps and of no reference, 3 P times those of 12 pitch classes and of none,
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from common.arrays import Floats, Ints
-from common.compiled import compiled
+from common.compiled import compiled, compiled_inside
 from common.interface import OCTAVE
 from model.config import CLASSES, REACH, STEPS
 
@@ -28,6 +28,15 @@ class Notes(NamedTuple):
     n_classes: int  # 12; 0: nothing is told of all that sounds
 
 
+@compiled_inside
+def carry(logits: Floats, to: int, rows: Floats, row: int, back: bool) -> None:
+    """Add one of the rows to one of the logits; back: add the logit to the row."""
+    if back:
+        rows[row] += logits[to]
+    else:
+        logits[to] += rows[row]
+
+
 @compiled
 def add_intervals(
     at: Notes,
@@ -36,6 +45,7 @@ def add_intervals(
     moves_of: Ints,
     sounding_of: Ints,
     logits: Floats,
+    back: bool,
 ) -> None:
     """Add the logits of notes by their distances to those by the notes themselves.
 
@@ -45,6 +55,7 @@ def add_intervals(
         references_of, moves_of, sounding_of: (M, 2 P + SHARED_REFERENCES), (M, P), (M, 12) of the
             side input.
         logits: (M, V), changed in place.
+        back: add the other way: the derivatives by logits to those by rows, which are changed.
     """
     P, N, octave = at.n_programs, at.n_pitches, np.empty(OCTAVE, np.float32)
     for m in range(len(logits)):
@@ -52,6 +63,8 @@ def add_intervals(
         for p in range(P):
             first = at.first + p * N - 1  # before the notes, from 1 up
             octave[:] = ZERO
+            for note in range(1, N + 1 if back else 1):
+                octave[(note - 1) % OCTAVE] += out[first + note]
             for k in range(3):
                 # its own, its echo, the latest; the lowest, the lowest before, the tonic
                 stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
@@ -60,83 +73,25 @@ def add_intervals(
                 if not stepped:
                     row, low, high = row + STEPS - 1, N + 1, N + 1
                 for note in range(1, min(low, N + 1)):
-                    out[first + note] += rows[row]
+                    carry(out, first + note, rows, row, back)
                 for note in range(max(low, 1), min(high, N + 1)):
-                    out[first + note] += rows[row + note - low]
+                    carry(out, first + note, rows, row + note - low, back)
                 for note in range(max(high, 1), N + 1):
-                    out[first + note] += rows[row + 2 * REACH]
+                    carry(out, first + note, rows, row + 2 * REACH, back)
                 row = (3 * P * STEPS) + (k * P + p) * CLASSES
                 for note in range(1, OCTAVE + 1):
                     which = (note - classed) % OCTAVE if classed else OCTAVE
-                    octave[note - 1] += rows[row + which]
+                    carry(octave, note - 1, rows, row + which, back)
             row = P * (3 * (STEPS + CLASSES) + OCTAVE) + p * OCTAVE
             for other in range(at.n_classes):
                 if sounding_of[m, other]:
                     for note in range(OCTAVE):
-                        octave[note] += rows[row + (note - other) % OCTAVE]
-            for note in range(1, N + 1):
+                        carry(octave, note, rows, row + (note - other) % OCTAVE, back)
+            for note in range(1, 1 if back else N + 1):
                 out[first + note] += octave[(note - 1) % OCTAVE]
             for other in range(P):
                 note = references[p] + moves[other] - N
                 if references[p] and moves[other] and 1 <= note <= N:
                     interval = (references[p] - references[other]) % OCTAVE
                     row = 3 * P * (STEPS + CLASSES) + p * OCTAVE + interval
-                    out[first + note] += rows[row]
-
-
-@compiled
-def intervals_gradient(
-    at: Notes,
-    gradient: Floats,
-    references_of: Ints,
-    moves_of: Ints,
-    sounding_of: Ints,
-    by_row: Floats,
-) -> None:
-    """Compute the gradient of `by_row`, given that of the logits: the same loops, the other way.
-
-    Args:
-        at, references_of, moves_of, sounding_of: as in `add_intervals`.
-        gradient: (M, V).
-        by_row: (M, R), which is set.
-    """
-    P, N, octave = at.n_programs, at.n_pitches, np.empty(OCTAVE, np.float32)
-    for m in range(len(gradient)):
-        references, moves, rows, out = references_of[m], moves_of[m], by_row[m], gradient[m]
-        rows[:] = ZERO
-        for p in range(P):
-            first = at.first + p * N - 1
-            octave[:] = ZERO
-            for note in range(1, N + 1):
-                octave[(note - 1) % OCTAVE] += out[first + note]
-            for k in range(3):
-                stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
-                row = (k * P + p) * STEPS
-                low, high = stepped - REACH, stepped + REACH + 1
-                if not stepped:
-                    row, low, high = row + STEPS - 1, N + 1, N + 1
-                below = above = ZERO
-                for note in range(1, min(low, N + 1)):
-                    below += out[first + note]
-                rows[row] += below
-                for note in range(max(low, 1), min(high, N + 1)):
-                    rows[row + note - low] += out[first + note]
-                for note in range(max(high, 1), N + 1):
-                    above += out[first + note]
-                if high <= N:
-                    rows[row + 2 * REACH] += above
-                row = (3 * P * STEPS) + (k * P + p) * CLASSES
-                for note in range(1, OCTAVE + 1):
-                    which = (note - classed) % OCTAVE if classed else OCTAVE
-                    rows[row + which] += octave[note - 1]
-            row = P * (3 * (STEPS + CLASSES) + OCTAVE) + p * OCTAVE
-            for other in range(at.n_classes):
-                if sounding_of[m, other]:
-                    for note in range(OCTAVE):
-                        rows[row + (note - other) % OCTAVE] += octave[note]
-            for other in range(P):
-                note = references[p] + moves[other] - N
-                if references[p] and moves[other] and 1 <= note <= N:
-                    interval = (references[p] - references[other]) % OCTAVE
-                    row = 3 * P * (STEPS + CLASSES) + p * OCTAVE + interval
-                    rows[row] += out[first + note]
+                    carry(out, first + note, rows, row, back)
