@@ -196,7 +196,7 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
         model = NAMES[int(rng.integers(len(NAMES)))].encode()
         way = b"/upload" if rng.random() < 0.5 else b"/api/" + str(rng.choice(WAYS)).encode()
         path = way + b"?model=" + model
-        for option in rng.choice(OPTIONS, size=int(rng.integers(3))).tolist():
+        for option in rng.choice([*OPTIONS], size=int(rng.integers(3))).tolist():
             path += f"&{option}={rng.choice(VALUES)}".encode()
         content = answer(page.port, path, ours, body=body, method=b"POST")
     elif kind in (2, 3):

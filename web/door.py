@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from web.messages import Json, MessageError
 
 WAYS = ("continue", "accompany", "harmonize", "rewrite")
-OPTIONS = (
-    *("model", "bars", "key", "meter", "tempo", "range", "polyphony", "programs", "counterpoint"),
-    *("rests", "boldness", "seed", "chords", "cadence", "busy"),
-)
 NEW_BARS = 8
-_EXAMPLES = {
-    "bars": "such as 8, or 5-8 to rewrite those",
-    "meter": "such as 3/4",
-    "range": "two MIDI notes, such as 48-84",
-    "polyphony": "a whole number",
-    "programs": "numbers, such as 40,41",
-    "seed": "a whole number",
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the whole numbers in a text."""
+    return [int(each) for each in re.findall("[0-9]+", text)]
+
+
+_WHOLE = "[0-9]{1,15}"
+_TEXT, _DECIMAL = ("(?s:.*)", str, "a text"), (r"[0-9]{1,4}(\.[0-9]{1,6})?", float, "a number")
+# How the text of each option is written and read, and what it must be, in words.
+OPTIONS: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "model": _TEXT,
+    "bars": (f"{_WHOLE}(-{_WHOLE})?", _numbers, "such as 8, or 5-8 to rewrite those"),
+    "key": _TEXT,
+    "meter": (f"{_WHOLE}/{_WHOLE}", _numbers, "such as 3/4"),
+    "tempo": _DECIMAL,
+    "range": (f"{_WHOLE}-{_WHOLE}", _numbers, "two MIDI notes, such as 48-84"),
+    "polyphony": (_WHOLE, int, "a whole number"),
+    "programs": (f"{_WHOLE}(,{_WHOLE})*", _numbers, "numbers, such as 40,41"),
+    "counterpoint": _TEXT,
+    "rests": _TEXT,
+    "boldness": _DECIMAL,
+    "seed": (_WHOLE, int, "a whole number"),
+    "chords": _TEXT,
+    "cadence": _TEXT,
+    "busy": _DECIMAL,
 }
 
 
@@ -36,56 +52,31 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
     Raises:
         MessageError: there is no such option, or it is no number where it must be one.
     """
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown:
-        there = ", ".join(OPTIONS)
-        raise MessageError(f"there is no option {unknown[0][:40]!r}: there are {there}")
-    numbers = {
-        name: _numbers(name, options[name], separator, count)
-        for name, separator, count in (
-            *(("bars", "-", 2 if how == "rewrite" else 1), ("meter", "/", 2), ("range", "-", 2)),
-            *(("polyphony", None, 1), ("programs", ",", 0), ("seed", None, 1)),
-        )
-        if name in options
-    }
-    bars = numbers.pop("bars", [])
-    if how == "rewrite" and not bars:
+    said = {name: _read(name, text) for name, text in options.items()}
+    bars, is_rewritten = said.pop("bars", []), how == "rewrite"
+    if is_rewritten and not bars:
         raise MessageError("bars must say which bars to rewrite, such as bars=5-8")
-    without = None if "chords" in options else NEW_BARS
-    settings = {
-        "bars": without if how == "rewrite" or not bars else bars[0],
-        "temperature": _decimal("boldness", options),
-        "tempo": _decimal("tempo", options),
-        "busy": _decimal("busy", options),
-        **{
-            name: options.get(name)
-            for name in ("key", "counterpoint", "rests", "chords", "cadence")
-        },
-        **{name: numbers.get(name) for name in ("meter", "range", "programs")},
-        "polyphony": numbers.get("polyphony", [None])[0],
-    }
+    if len(bars) > 1 and not is_rewritten:
+        raise MessageError(f"bars must be {OPTIONS['bars'][2]}, not {options['bars']!r}")
+    new = None if "chords" in said else NEW_BARS
     return {
         "how": how,
-        "settings": settings,
+        "settings": {
+            **said,
+            "bars": bars[0] if bars and not is_rewritten else new,
+            "temperature": said.get("boldness"),
+        },
         "variations": 1,
-        "random_seed": numbers.get("seed", [0])[0],
-        "bars": [bars[0] - 1, bars[-1]] if how == "rewrite" else None,
+        "random_seed": said.get("seed", 0),
+        "bars": [bars[0] - 1, bars[-1]] if is_rewritten else None,
     }
 
 
-def _numbers(name: str, text: str, separator: str | None, count: int) -> list[int]:
-    """Return whole numbers in a text: so many, or for 0 any; one bar will do for two."""
-    parts = text.split(separator) if separator else [text]
-    is_count = not count or len(parts) == count or (name == "bars" and len(parts) == 1)
-    if not is_count or not all(re.fullmatch("[0-9]{1,15}", part) for part in parts):
-        raise MessageError(f"{name} must be {_EXAMPLES[name]}, not {text[:40]!r}")
-    return [int(part) for part in parts]
-
-
-def _decimal(name: str, options: Mapping[str, str]) -> float | None:
-    """Return the number that an option is; None: it is not there."""
-    if name not in options:
-        return None
-    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", options[name]):
-        raise MessageError(f"{name} must be a number, not {options[name][:40]!r}")
-    return float(options[name])
+def _read(name: str, text: str) -> Any:
+    """Return what the text of an option says."""
+    if name not in OPTIONS:
+        raise MessageError(f"there is no option {name[:40]!r}: there are {', '.join(OPTIONS)}")
+    form, read, words = OPTIONS[name]
+    if not re.fullmatch(form, text):
+        raise MessageError(f"{name} must be {words}, not {text[:40]!r}")
+    return read(text)

@@ -39,6 +39,9 @@ Bar = Annotated[int, Range(0, MOST_BARS)]
 Meter = Annotated[int, Range(0, 64)]
 Number = Annotated[float, Range(-1e9, 1e9)]  # what it may be, a model says
 
+# The names in `Constraints` of what the page calls otherwise.
+_NAMES = {"range": "pitch_range", "meter": "time_signature", "tempo": "tempo_bpm"}
+_NAMES |= {"polyphony": "max_polyphony"}
 _NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM), (0, 1))
 
 
@@ -80,19 +83,8 @@ class Settings:
         Raises:
             ConstraintError: values that no model can meet.
         """
-        return Constraints(
-            key=self.key,
-            pitch_range=self.range,
-            programs=self.programs,
-            max_polyphony=self.polyphony,
-            tempo_bpm=self.tempo,
-            busy=self.busy,
-            cadence=self.cadence,
-            time_signature=self.meter,
-            counterpoint=self.counterpoint,
-            rests=self.rests,
-            chords=self.chords,
-        )
+        asked = {_NAMES.get(name, name): value for name, value in vars(self).items()}
+        return Constraints(**{name: asked[name] for name in asked.keys() & hints_of(Constraints)})
 
 
 @dataclass(frozen=True)
