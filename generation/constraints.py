@@ -15,11 +15,13 @@ import numpy as np
 import pretty_midi
 
 from common.arrays import Bools
+from data.chords import plain
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, parse_key
 from data.score import DRUMS, TEMPO_LEVELS, Score, nearest_level
 from data.tokens.vocabulary import Vocabulary
 from generation.chord_track import CADENCES, ChordTrack, parse_chord_track
+from generation.note_text import SeedError, parse_pitch
 
 if TYPE_CHECKING:
     from data.style import Style
@@ -271,18 +273,12 @@ class Constraints:
 def _pitch(name: str | int) -> int:
     """Return the MIDI number of a note's name, or of a number as text."""
     text = str(name).strip()
-    if text.isdecimal() and len(text) < 4:
-        pitch = int(text)
-    else:
-        try:
-            pitch = pretty_midi.note_name_to_number(text.replace("♯", "#").replace("♭", "b"))
-        except ValueError:
-            pitch = -1
-    if not 0 <= pitch <= 127:
+    try:
+        return parse_pitch(plain(text), "")
+    except SeedError:
         raise ConstraintError(
             f"there is no note {text[:20]!r}: write a range as C3 C6, from C-1 to G9"
-        )
-    return pitch
+        ) from None
 
 
 def _listed(values: Iterable[object]) -> str:

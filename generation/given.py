@@ -20,7 +20,7 @@ from data.tokens.grammar import Mask
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary, Words
 from data.tokens.windows import read_windows
-from generation.masks import any_of, forbid
+from generation.masks import forbid
 from generation.seeds import Seed
 
 
@@ -138,7 +138,8 @@ class GivenTokens:
 def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, mask: Mask) -> None:
     """Mask new notes outside the region, and what would pass over the next given id.
 
-    Where that id is due, it is allowed whatever the mask was.
+    Where that id is due, it is allowed whatever the mask was. Positions outside the region are
+    masked before (`keep_to_region`).
 
     Args:
         words: of the vocabulary.
@@ -152,10 +153,6 @@ def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, m
     programs = is_open.shape[1]
     pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
     if here.bar_start < last:
-        for token in range(first[Kind.POSITION], first[Kind.NOTE]):
-            step = min(here.bar_start + token - first[Kind.POSITION], last)
-            if not any_of(is_open[step], 0, programs):
-                mask[token] = False
         for program in range(programs):
             if not is_open[min(here.now, last), program]:
                 begin = first[Kind.NOTE] + program * pitch_count

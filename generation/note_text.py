@@ -162,10 +162,10 @@ def _pitches(name: str, where: str) -> list[int]:
     if "[" in name and ":" in name:
         raise SeedError(f"a length inside the bracket in {where}: write [C4 E4 G4]:2")
     if name[0] + name[-1] == "[]" and (inside := _WORDS.findall(name[1:-1])):
-        return sorted((_note(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
+        return sorted((parse_pitch(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
     if chord := _symbol(name):
         return _voiced(chord)
-    return [_note(name, where)]
+    return [parse_pitch(name, where)]
 
 
 def _symbol(name: str) -> Chord | None:
@@ -187,7 +187,12 @@ def _voiced(chord: Chord) -> list[int]:
     return [*sorted(upper, reverse=True), _LOWEST_BASS + (bass - _LOWEST_BASS) % 12]
 
 
-def _note(name: str, where: str) -> int:
+def parse_pitch(name: str, where: str) -> int:
+    """Return the MIDI number of a note's name, or of a number as text.
+
+    Raises:
+        SeedError: it is none; `where` says whose it is.
+    """
     match = _NAME.fullmatch(name)
     if not match:
         raise SeedError(f"cannot read {where}: {_FORMS}")

@@ -14,17 +14,12 @@ class Sinusoidal(nn.Module):
     Args:
         n_embd: D, even.
         context_length: C, the number of positions.
-
-    Raises:
-        ValueError: D is odd.
     """
 
     table: Tensor
 
     def __init__(self, n_embd: int, context_length: int) -> None:
         super().__init__()
-        if n_embd % 2:
-            raise ValueError(f"waves come in pairs: the width must be even, not {n_embd}")
         pair = torch.arange(0, n_embd, 2, dtype=torch.float64)  # 2i
         place = torch.arange(context_length, dtype=torch.float64)
         angle = torch.outer(place, 10000.0 ** (-pair / n_embd)).float()  # (C, D/2)
@@ -50,9 +45,6 @@ class Rotary(nn.Module):
     Args:
         head_width: d, even; a multiple of 4 by time.
         by_time: whether odd pairs turn by musical time.
-
-    Raises:
-        ValueError: another d.
     """
 
     by_place: Tensor
@@ -60,10 +52,7 @@ class Rotary(nn.Module):
 
     def __init__(self, head_width: int, by_time: bool = False) -> None:
         super().__init__()
-        pairs, odd = divmod(head_width, 4 if by_time else 2)
-        if odd:
-            kind = "a multiple of 4" if by_time else "even"
-            raise ValueError(f"positions turn pairs: the width must be {kind}, not {head_width}")
+        pairs = head_width // (4 if by_time else 2)
         pair = torch.arange(pairs, dtype=torch.float64)
         of_time = 2 * torch.pi / (2 * (LONGEST / 2) ** (pair / max(pairs - 1, 1)))
         place = (10000.0 ** (-pair / pairs)).float()

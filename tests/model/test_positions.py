@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,11 +38,3 @@ def test_rotary_products_depend_on_distance_alone(p, q, shift):
 def test_rotary_keeps_the_dtype():
     x = torch.randn(1, 1, 2, 4, dtype=torch.bfloat16)
     assert rotate(x, Rotary(4)(torch.arange(2))).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize(
-    ("width", "by_time", "kind"), [(5, False, "even"), (6, True, "a multiple")]
-)
-def test_other_widths_are_refused(width, by_time, kind):
-    with pytest.raises(ValueError, match=f"must be {kind}.*not {width}"):
-        Rotary(width, by_time)
