@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rendering.staves import Staff, arrange
 MAX_RINGING_BARS = 16  # after the last bar, for notes that are still held
 
 
-@dataclass(frozen=True)
+@dataclass
 class Event:
     """A note, a chord or a rest, as it is written in a bar.
 
@@ -197,7 +198,9 @@ class Measures:
                 tied_to = frozenset(note for note in notes if self._end[note] > end)
                 is_hidden = hides_rests and not notes
                 events.append(Event(value, by_height, tied_from, tied_to, is_hidden=is_hidden))
-        return _bracketed(_beamed(events, rhythm))
+        _beam(events, rhythm)
+        _bracket(events)
+        return events
 
     def _mark_accidentals(self, voices: Sequence[list[Event]]) -> None:
         """Add to the events of a bar on one staff, in place, which notes need an accidental."""
@@ -205,15 +208,9 @@ class Measures:
         signed = LETTERS_BY_FIFTHS[:fifths] if fifths > 0 else LETTERS_BY_FIFTHS[fifths:]
         signature = dict.fromkeys(signed if fifths else "", 1 if fifths > 0 else -1)
         valid: dict[tuple[str, int], int] = {}  # in this bar, by letter and octave
-        in_order = sorted(
-            (
-                (event.value.start, voice, place)
-                for voice, events in enumerate(voices)
-                for place, event in enumerate(events)
-            )
-        )
-        for _, voice, place in in_order:
-            event, needed = voices[voice][place], set()
+        together = (event for events in voices for event in events)
+        for event in sorted(together, key=lambda event: event.value.start):
+            needed = set()
             for note in event.notes:
                 letter, sharps, octave = self.spelled[note]
                 if note in event.tied_from:
@@ -221,42 +218,28 @@ class Measures:
                 if valid.get((letter, octave), signature.get(letter, 0)) != sharps:
                     needed.add(note)
                 valid[letter, octave] = sharps
-            if needed:
-                voices[voice][place] = replace(event, accidentals=frozenset(needed))
+            event.accidentals = frozenset(needed)
 
 
-def _beamed(events: list[Event], rhythm: BarRhythm) -> list[Event]:
-    """Return the events with beams between those of one group that no rest separates."""
-    beamed: list[Event] = []
-    run: list[Event] = []
+def _beam(events: Sequence[Event], rhythm: BarRhythm) -> None:
+    """Add beams, in place, between those events of one group that no rest separates."""
 
-    def end_run() -> None:
-        levels = [FLAGS[event.value.type] for event in run]
-        for place, event in enumerate(run):
-            before = levels[place - 1] if place else 0
-            after = levels[place + 1] if place + 1 < len(run) else 0
-            beams = tuple(
-                _beam(level, before, after, place) for level in range(1, levels[place] + 1)
-            )
-            beamed.append(replace(event, beams=beams if len(run) > 1 else ()))
-        run.clear()
+    def group_of(event: Event) -> tuple[bool, int]:
+        has_flags = bool(event.notes) and FLAGS.get(event.value.type, 0) > 0
+        return has_flags, rhythm.beam_group(event.value.start)
 
-    group = -1
-    for event in events:
-        flags = FLAGS.get(event.value.type, 0) if event.notes else 0
-        its = rhythm.beam_group(event.value.start)
-        if not flags or its != group:
-            end_run()
-        group = its
-        if flags:
-            run.append(event)
-        else:
-            beamed.append(event)
-    end_run()
-    return beamed
+    for (has_flags, _), run in groupby(events, key=group_of):
+        its = list(run)
+        if not has_flags or len(its) < 2:
+            continue
+        levels = [0, *(FLAGS[event.value.type] for event in its), 0]
+        for place, event in enumerate(its):
+            before, own, after = levels[place : place + 3]
+            beams = range(1, own + 1)
+            event.beams = tuple(_state(level, before, after, place) for level in beams)
 
 
-def _beam(level: int, before: int, after: int, place: int) -> str:
+def _state(level: int, before: int, after: int, place: int) -> str:
     """Return the state of a beam by how many its neighbors have."""
     if before >= level:
         return "continue" if after >= level else "end"
@@ -265,16 +248,10 @@ def _beam(level: int, before: int, after: int, place: int) -> str:
     return "backward hook" if place else "forward hook"
 
 
-def _bracketed(events: list[Event]) -> list[Event]:
-    """Return the events with where triplets begin and end."""
+def _bracket(events: Sequence[Event]) -> None:
+    """Add, in place, where triplets begin and end."""
     spans = [None, *(event.value.triplet for event in events), None]
-    bracketed = []
     for place, event in enumerate(events, start=1):
-        span = spans[place]
-        marks = []
-        if span and span != spans[place - 1]:
-            marks.append("start")
-        if span and span != spans[place + 1]:
-            marks.append("stop")
-        bracketed.append(replace(event, triplet=" ".join(marks)))
-    return bracketed
+        if span := spans[place]:
+            starts, stops = span != spans[place - 1], span != spans[place + 1]
+            event.triplet = " ".join(["start"] * starts + ["stop"] * stops)
