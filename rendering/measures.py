@@ -129,7 +129,7 @@ class Measures:
             origin = bar.missing if number == 0 else 0  # an upbeat is the end of a bar
             whole = bar.length + bar.missing
             meter = (bar.numerator, bar.denominator)
-            rhythm = BarRhythm.of(meter, whole, self.quarter, origin)
+            rhythm = BarRhythm(meter, whole, self.quarter, origin)
             voices = []
             for voice, of_bars in enumerate(spans):
                 its = of_bars[number]

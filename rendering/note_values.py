@@ -1,7 +1,6 @@
 """Note values: spans of grid steps as the quarters, dots, triplets and ties that musicians read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from data.score import Grid, is_compound
@@ -46,9 +45,14 @@ def steps_per_quarter(grid: Grid) -> int:
     raise ValueError(f"no note values for {grid.steps_per_beat} steps a beat; 12 have them")
 
 
-@dataclass(frozen=True)
 class BarRhythm:
     """How time is written in bars of one meter.
+
+    Args:
+        meter: numerator and denominator.
+        whole: steps of a whole bar.
+        quarter: steps of a quarter note.
+        origin: where in a whole bar this one begins: 0, but for an upbeat.
 
     Attributes:
         levels: notation steps of what a bar is divided into, from itself down to the smallest note
@@ -56,42 +60,29 @@ class BarRhythm:
         beat: steps of a beat, which has three parts in a compound meter (6/8).
         is_compound: whether it has.
         cell: steps that a triplet takes the place of; two of them where `pairs`.
-        origin: where in a whole bar this one begins: 0, but for an upbeat.
     """
 
-    levels: tuple[int, ...]
-    beat: int
-    is_compound: bool
-    cell: int
-    pairs: bool
-    origin: int
-    quarter: int
-
-    @classmethod
-    def of(cls, meter: tuple[int, int], whole: int, quarter: int, origin: int) -> "BarRhythm":
-        """Return the rhythm of bars of a meter, of which a whole one has so many steps."""
-        numerator, denominator = meter
+    def __init__(self, meter: tuple[int, int], whole: int, quarter: int, origin: int) -> None:
+        self.quarter, self.origin, self.is_compound = quarter, origin, is_compound(*meter)
         smallest = quarter
         while smallest % 2 == 0:
             smallest //= 2
-        part = 4 * quarter // denominator
-        if 4 * quarter % denominator or part % smallest:  # 7/32, 3/5
+        part = 4 * quarter // meter[1]
+        if 4 * quarter % meter[1] or part % smallest:  # 7/32, 3/5
             part = smallest
-        has_three = is_compound(numerator, denominator)
-        beat = 3 * part if has_three else part
+        self.beat = 3 * part if self.is_compound else part
         levels, size = [whole], whole
-        while size % (2 * beat) == 0:
+        while size % (2 * self.beat) == 0:
             size //= 2
             levels.append(size)
-        if levels[-1] != beat:
-            levels.append(beat)
-        if has_three:
+        if levels[-1] != self.beat:
+            levels.append(self.beat)
+        if self.is_compound:
             levels.append(part)
         while levels[-1] % (2 * smallest) == 0:
             levels.append(levels[-1] // 2)
-        cell = min(part, quarter)
-        pairs = cell == quarter and not has_three
-        return cls(tuple(levels), beat, has_three, cell, pairs, origin, quarter)
+        self.levels, self.cell = levels, min(part, quarter)
+        self.pairs = self.cell == quarter and not self.is_compound
 
     def beam_group(self, start: int) -> int:
         """Return the number of the group of notes that share a beam, by a note's start."""

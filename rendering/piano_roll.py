@@ -137,7 +137,7 @@ def draw_piano_roll(
     colors = _rgb([color_of[program] for program in notes["program"].tolist()])
     colors[is_dark] = (1 - _SEED_TINT) * _rgb([_SEED]) + _SEED_TINT * colors[is_dark]
     lines = range(0, len(entries), _LEGEND_COLUMNS)
-    page = _Page.of(score, title, head=_TEXT_LINE * len(lines), above=_CHORDS * bool(chords))
+    page = _Page(score, title, head=_TEXT_LINE * len(lines), above=_CHORDS * bool(chords))
     parts = [
         legend(page.left, page.head + at * _TEXT_LINE, entries[first : first + _LEGEND_COLUMNS])
         for at, first in enumerate(lines)
@@ -162,7 +162,7 @@ def draw_surprise(
     colors[~is_known] = _rgb([_NOT_SCORED])
     lines = -(-len(listed) // _LIST_COLUMNS)
     foot = _TEXT_LINE * lines + 42 if listed else 0
-    page = _Page.of(score, title, head=50, foot=foot)
+    page = _Page(score, title, head=50, foot=foot)
     parts = [*_systems(page, colors), *_surprise_scale(page, bool(is_known.all()))]
     for number, (note, line) in enumerate(listed):
         parts += page.mark(note, str(number + 1))
@@ -173,56 +173,38 @@ def draw_surprise(
     return page.roll(parts)
 
 
-@dataclass(frozen=True)
 class _Page:
     """How a piano roll is laid out.
+
+    Args:
+        score, title: of the roll.
+        head, foot: pixels between the title and the systems, and below these.
+        above: pixels between the meters above a system and the system.
 
     Attributes:
         row: of each note, (N,); see `_rows`.
         left: pixels from the left edge to the systems.
         head: pixels from the top to the middle of the first line below the title.
-        above: pixels between the meters above a system and the system.
     """
 
-    score: Score
-    title: str
-    row: Reals
-    row_names: dict[float, str]
-    systems: list[_System]
-    left: int
-    head: int
-    above: int
-    height: int
-
-    @classmethod
-    def of(cls, score: Score, title: str, head: int, foot: int = 0, above: int = 0) -> "_Page":
-        """Lay out systems with so many pixels between them and the title, below and above them."""
-        row, row_names = _rows(score)
-        shown = row if len(row) else np.array([60.0])
+    def __init__(self, score: Score, title: str, head: int, foot: int = 0, above: int = 0) -> None:
+        self.score, self.title, self.above = score, title, above
+        self.row, self.row_names = _rows(score)
+        shown = self.row if len(self.row) else np.array([60.0])
         rows = int(max(16, np.ptp(shown) + 5))
         spans = _spans(score)
         row_height = min(_ROW if len(spans) == 1 else _ROW_OF_MANY, _MOST_HEIGHT // rows)
-        left = _LEFT + _DRUM_NAMES * bool(np.any(score.notes["program"] == DRUMS))
-        widest = max(end - start for start, end in spans)
+        self.left = _LEFT + _DRUM_NAMES * bool(np.any(score.notes["program"] == DRUMS))
+        step_width = (_WIDTH - self.left - _RIGHT) / max(end - start for start, end in spans)
         title_height = _TEXT_LINE * bool(title)
-        first, height = title_height + head + _MARKS + above, rows * row_height
-        systems = [
-            _System(
-                start=start,
-                end=end,
-                left=left,
-                step_width=(_WIDTH - left - _RIGHT) / widest,
-                top=top,
-                bottom=top + height,
-                highest=(shown.min() + shown.max() + rows) / 2,
-                row_height=row_height,
-            )
-            for top, (start, end) in zip(
-                itertools.count(first, height + _GAP + above), spans, strict=False
-            )
+        self.head, height = title_height + 20, rows * row_height
+        highest = (shown.min() + shown.max() + rows) / 2
+        tops = itertools.count(title_height + head + _MARKS + above, height + _GAP + above)
+        self.systems = [
+            _System(*span, self.left, step_width, top, top + height, highest, row_height)
+            for top, span in zip(tops, spans, strict=False)
         ]
-        total = systems[-1].bottom + _BOTTOM + foot
-        return cls(score, title, row, row_names, systems, left, title_height + 20, above, total)
+        self.height = self.systems[-1].bottom + _BOTTOM + foot
 
     def roll(self, parts: Sequence[str]) -> PianoRoll:
         """Return the picture with its title and these parts."""
