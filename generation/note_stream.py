@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pretty_midi
 
-from common.arrays import Ids, Ints
+from common.arrays import Ids
 from data.score import Score
 from data.tokens.cursor import Cursor, Cursors
 from data.tokens.vocabulary import Kind, Vocabulary
@@ -49,10 +49,6 @@ class NoteStream:
             self._bar_start[row] = at[row].bar_start
         whole = [row for row in range(len(at)) if kind[row] == self._last]
         return [(row, self._note(at[row], ids[row], row)) for row in whole]
-
-    def take(self, order: Ints) -> None:
-        """Let each row be as one of them is, (B,)."""
-        self._bar_start, self._bar_seconds = self._bar_start[order], self._bar_seconds[order]
 
     def _note(self, here: Cursor, token: int, row: int) -> StreamedNote:
         vocabulary, step_seconds = self.vocabulary, self._step_seconds[here.tempo]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -30,7 +30,6 @@ from generation.note_stream import NoteStream, StreamedNote, notes_of
 from generation.request import Request
 from generation.rows import ConstrainedState, Rows
 from generation.seeds import no_seed, repeating
-from model.config import SamplingOptions
 from model.sampling import sample
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
@@ -161,15 +160,15 @@ def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
 class Writing:
     """The pieces of a request while a model writes them: to iterate over it writes, token by token.
 
-    Each turn gives the new notes that it completes, of several candidates those that are chosen.
-    What is given is read a token a turn, too: a long piece has thousands. Whoever stops asking,
-    stops it.
+    Each turn gives the new notes that it completes; of several candidates none. What is given is
+    read a token a turn, too: a long piece has thousands. Whoever stops asking, stops it.
 
     Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
     is first written without them. What follows the first of them is then written anew, and its
     notes are given at the end.
 
     Attributes:
+        request, model, sampling: what is asked, of which model, and how that samples.
         pieces: those that are written, which are all once there is no other turn.
 
     Raises:
@@ -177,10 +176,10 @@ class Writing:
     """
 
     def __init__(self, model: Model, request: Request) -> None:
-        self._request, self.pieces = request, list[Piece]()
-        self._model, self._grammar = request.to(model)
+        self.request, self.pieces = request, list[Piece]()
+        self.model, self._grammar = request.to(model)
         self._style = model.style
-        self._sampling = request.sampling or model.sampling
+        self.sampling = request.sampling or model.sampling
         self._is_strict = request.constraints.in_style(self._style).counterpoint == STRICT
         self._rows: _Rows | None = None  # the pieces that are written now
 
@@ -188,9 +187,9 @@ class Writing:
     def progress(self) -> float:
         """The share that is written, 0 to 1, without what is written anew."""
         rows = self._rows
-        many = self._request.candidates
+        many = self.request.candidates
         now = rows.count / many * self._grammar.progress(rows.state) if rows else 0
-        return (len(self.pieces) + now) / self._request.samples
+        return (len(self.pieces) + now) / self.request.samples
 
     @property
     def bars_written(self) -> int:
@@ -203,15 +202,13 @@ class Writing:
         return self.pieces + (self._rows.pieces if self._rows else [])
 
     def __iter__(self) -> Iterator[Notes]:
-        samples, seed = self._request.samples, self._request.random_seed
-        candidates, rng = self._request.candidates, np.random.default_rng(seed)
+        samples, seed = self.request.samples, self.request.random_seed
+        candidates, rng = self.request.candidates, np.random.default_rng(seed)
         at_once = max(SIDE_BY_SIDE // candidates, 1)
         for first in range(0, samples, at_once):  # in turns, which take no more memory
             state = self._begin(min(at_once, samples - first), rng)
             drawn = state.rows
-            model, grammar, sampling = self._model, self._grammar, self._sampling
-            rows = _Rows(model, grammar, state, sampling, rng, candidates, self._choose)
-            self._rows = rows
+            rows = self._rows = _Rows(self, self._grammar, state, rng)
             for notes in rows.turns:
                 self._draw_forms(rows, first * candidates)
                 yield [
@@ -228,7 +225,7 @@ class Writing:
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
         """Begin pieces; what those from nothing are to be like is drawn."""
-        grammar, style, asked = self._grammar, self._style, self._request.constraints
+        grammar, style, asked = self._grammar, self._style, self.request.constraints
         vocabulary = grammar.vocabulary
         finals = style.draw_final_positions(count, rng, grammar.meter)
         if grammar.given.bars:  # whose bars are regular goes on with such
@@ -244,27 +241,27 @@ class Writing:
         regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
         return grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
 
-    def _choose(self, candidates: Sequence[Piece]) -> int:
+    def choose(self, candidates: Sequence[Piece]) -> int:
         """Return which of the candidates is the best, as far as they are written."""
         if len(candidates) == 1:
             return 0
-        best = rank(self._model, candidates, self._request.constraints)[0]
+        best = rank(self.model, candidates, self.request.constraints)[0]
         return [piece.ids is best.ids for piece in candidates].index(True)
 
     def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
         """Draw the programs that play in each piece from nothing; none: all that may."""
-        if not self._grammar.is_of_many or self._request.constraints.programs is not None:
+        if not self._grammar.is_of_many or self.request.constraints.programs is not None:
             return []
         return self._style.draw_ensembles(count, rng, self._grammar.programs)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""
-        return np.random.default_rng((self._request.random_seed, number))
+        return np.random.default_rng((self.request.random_seed, number))
 
     def _draw_forms(self, rows: _Rows, first: int) -> None:
         """Draw the forms of pieces from nothing whose second bar begins."""
-        bars, state, vocabulary = self._grammar.length.bars, rows.state, self._model.vocabulary
-        if not bars or self._grammar.given.bars or self._request.constraints.chords:
+        bars, state, vocabulary = self._grammar.length.bars, rows.state, self.model.vocabulary
+        if not bars or self._grammar.given.bars or self.request.constraints.chords:
             return  # with chords what comes again is what they say
         is_bar = vocabulary.kind_of[rows.ids] == Kind.BAR
         begun = is_bar & (state.at["bar_count"] == 2)
@@ -290,14 +287,14 @@ class Writing:
             if rows:
                 yield from rows.until(repeat.begin_step)
                 score = _spliced(rows.best.score, score)
-            seed = repeating(score, repeat, self._model.vocabulary)
+            seed = repeating(score, repeat, self.model.vocabulary)
             if seed is None or (
                 self._is_strict and has_parallels_at(seed.score, repeat.begin_step)
             ):
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
-                model, grammar = replace(self._request, seed=seed, length=length).to(self._model)
+                _, grammar = replace(self.request, seed=seed, length=length).to(self.model)
                 state = grammar.begin(
                     1,
                     form.final_position,
@@ -305,13 +302,13 @@ class Writing:
                     loops=drawn.loops,
                     regular=drawn.at["is_regular"],
                 )
-                many = self._request.candidates
-                rows = _Rows(model, grammar, state, self._sampling, rng, many, self._choose)
+                rows = _Rows(self, grammar, state, rng)
         if rows:
             yield from rows.until(NEVER)
             self.pieces[number] = replace(rows.pieces[0], given=piece.given)
-        notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
-        yield [(number, note) for note in notes if note.onset_steps >= begin]
+        if self.request.candidates == 1:
+            notes, begin = notes_of(self.pieces[number].score), form.repeats[0].begin_step
+            yield [(number, note) for note in notes if note.onset_steps >= begin]
 
 
 class _Rows:
@@ -321,36 +318,31 @@ class _Rows:
     from which all go on.
 
     Args:
-        model, grammar: from `Request.to`.
+        writing: of which they are; its candidates of a piece follow each other.
+        grammar: from `Request.to`.
         state: in which the pieces begin.
-        sampling: temperature and filters.
         generator: of the random choices.
-        candidates: K, of each piece; its rows follow each other.
-        choose: which of the candidates of a piece is kept.
 
     Attributes:
         state: where each of B rows stands.
         ids: (B,) the latest id of each row.
         forms: of rows, those with repeats; whoever draws them puts them there.
         turns: reads what is given, then writes, a token a turn; gives the new notes, each with the
-            number of its piece, as soon as they are complete, and chosen.
+            number of its piece, as soon as they are complete; of several candidates none.
     """
 
     def __init__(
         self,
-        model: Model,
+        writing: Writing,
         grammar: ConstrainedGrammar,
         state: ConstrainedState,
-        sampling: SamplingOptions,
         generator: np.random.Generator,
-        candidates: int,
-        choose: Callable[[Sequence[Piece]], int],
     ) -> None:
-        self.state, self._grammar, self._columns = state, grammar, list[Ids]()
-        self._candidates, self._choose = candidates, choose
-        state.take(np.arange(self.count).repeat(candidates))
+        self._writing, self.state, self._grammar = writing, state, grammar
+        self._candidates, self._columns = writing.request.candidates, list[Ids]()
+        state.take(np.arange(self.count).repeat(self._candidates))
         self.ids, self.forms = np.full(self.count, grammar.given.prompt[0]), dict[int, Form]()
-        self.turns = self._write(model, sampling, generator)
+        self.turns = self._write(generator)
 
     @property
     def count(self) -> int:
@@ -361,13 +353,11 @@ class _Rows:
         """Return the form with repeats of a piece, if it has one."""
         return self.forms.get(number * self._candidates)
 
-    def _write(
-        self, model: Model, sampling: SamplingOptions, generator: np.random.Generator
-    ) -> Iterator[Notes]:
-        grammar, state, given = self._grammar, self.state, self._grammar.given
+    def _write(self, generator: np.random.Generator) -> Iterator[Notes]:
+        model, grammar, state = self._writing.model, self._grammar, self.state
+        given, is_alone, is_over = grammar.given, self._candidates == 1, False
         kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-        stream, untold, is_over = NoteStream(model.vocabulary, self.count), Notes(), False
-        is_alone = self._candidates == 1
+        stream = NoteStream(model.vocabulary, self.count)
         for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
             self.ids = np.full(self.count, token)
             stream.read(state.at, self.ids)
@@ -383,7 +373,7 @@ class _Rows:
                 grammar,
                 state,
                 generator=generator,
-                sampling=sampling,
+                sampling=self._writing.sampling,
                 rebase=model.rebase,
                 group=model.choices,
                 tilt=grammar.tilt,
@@ -392,29 +382,25 @@ class _Rows:
                 self.ids, is_over = ids, is_alone
                 if not grammar.length.endless:
                     self._columns.append(ids)
-                notes = [
+                yield [
                     (row, note)
-                    for row, note in stream.read(state.at, ids)
+                    for row, note in (stream.read(state.at, ids) if is_alone else ())
                     if (note.onset_steps, note.program, note.note.pitch) not in kept
                 ]
-                untold += [] if is_alone else notes
-                yield notes if is_alone else []
             if not is_over:
-                chosen = self._keep_chosen(stream)
-                yield [(row // self._candidates, note) for row, note in untold if row in chosen]
-                untold = []
+                self._keep_chosen()
 
-    def _keep_chosen(self, stream: NoteStream) -> list[int]:
-        """Let the candidates of each piece be as the one that is chosen; return these rows."""
-        pieces, each, chosen = self._as_far_as_written(), self._candidates, list[int]()
-        for first in range(0, len(pieces), each):
-            chosen.append(first + self._choose(pieces[first : first + each]))
+    def _keep_chosen(self) -> None:
+        """Let the candidates of each piece be as the one that is chosen."""
+        pieces, each = self._as_far_as_written(), self._candidates
+        chosen = [
+            first + self._writing.choose(pieces[first : first + each])
+            for first in range(0, len(pieces), each)
+        ]
         order = np.repeat(chosen, each)
         self.state.take(order)
-        stream.take(order)
         self._columns = [ids[order] for ids in self._columns]
         self.forms = {row: self.forms[n] for row, n in enumerate(order.tolist()) if n in self.forms}
-        return chosen
 
     def until(self, step: int) -> Iterator[Notes]:
         """Write to the end of the bar of a step, or of the pieces, and give no notes."""
@@ -425,7 +411,7 @@ class _Rows:
     def best(self) -> Piece:
         """The best of all rows, as far as they are written."""
         pieces = self._as_far_as_written()
-        return pieces[self._choose(pieces)]
+        return pieces[self._writing.choose(pieces)]
 
     @property
     def pieces(self) -> list[Piece]:

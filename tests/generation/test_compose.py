@@ -333,13 +333,10 @@ def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign):
     request = Request(length=Length(bars=6), samples=6, random_seed=7)
     plain = [onsets(piece.score) for piece in compose(judge, request)]
     writing = Writing(judge, replace(request, candidates=6))
-    told = [note for notes in writing for note in notes]
+    assert not any(writing)  # none is told: it could be left out yet
     chosen = [onsets(piece.score) for piece in writing.pieces]
     assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain)
-    for number, piece in enumerate(writing.pieces):  # and what is told is what is chosen
-        its = sorted((n.onset_steps, n.program, n.note.pitch) for row, n in told if row == number)
-        assert its == sorted(piece.score.notes[["onset", "program", "pitch"]].tolist())
-        assert len(piece.score.bars) == 6
+    assert {len(piece.score.bars) for piece in writing.pieces} == {6}
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
