@@ -6,7 +6,8 @@ be, it is as these pieces are; the thresholds that decide so stand here, each wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Annotated, TypeVar
 
@@ -59,6 +60,8 @@ class Style:
         voices: how many instruments half of the pieces have, or more.
         ensembles: the sets of programs that play pieces, the most frequent first.
         rhythms: the sets of steps of a beat on which their notes begin, likewise.
+        meter: of most bars; None where there are no bars.
+        tempo_bpm: of the middle bar, the slowest being first; likewise.
         loops: of each piece; none where bars seldom come again.
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch of each program but drums, as a rule.
@@ -85,6 +88,8 @@ class Style:
     voices: Count = 0
     ensembles: tuple[Ensemble, ...] = ()
     rhythms: tuple[Rhythm, ...] = ()
+    meter: tuple[Count, Count] | None = None
+    tempo_bpm: Count | None = None
     loops: tuple[Loops, ...] = ()
     pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
     ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
@@ -129,6 +134,8 @@ class Style:
             voices=voices,
             ensembles=ensembles_of(pieces),
             rhythms=rhythms_of(pieces),
+            meter=_meter_of_most_bars(with_notes),
+            tempo_bpm=_tempo_of_middle_bar(with_notes),
             loops=known_loops(pieces),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
@@ -238,15 +245,22 @@ class Style:
             return []
         return [each.programs for each in _drawn(ensembles, count, rng)]
 
-    def draw_rhythms(self, count: int, rng: np.random.Generator, steps_per_beat: int) -> Bools:
+    def draw_rhythms(
+        self,
+        count: int,
+        rng: np.random.Generator,
+        steps_per_beat: int,
+        given: Set[int] = frozenset(),
+    ) -> Bools:
         """Draw on which steps of a beat notes may begin in pieces, (count, steps a beat).
 
-        None are known: (count, 0).
+        All of them have the steps on which notes are given. None are known: (count, 0).
         """
         if not self.rhythms:
             return np.empty((count, 0), dtype=bool)
-        drawn, steps = _drawn(self.rhythms, count, rng), np.arange(steps_per_beat)
-        return np.array([np.isin(steps, each.steps) for each in drawn])
+        fitting = [rhythm for rhythm in self.rhythms if given <= {*rhythm.steps}] or self.rhythms
+        drawn, steps = _drawn(fitting, count, rng), np.arange(steps_per_beat)
+        return np.array([np.isin(steps, [*given, *each.steps]) for each in drawn])
 
     def draw_loops(
         self,
@@ -303,6 +317,20 @@ class Style:
             near = [form for form in alike if form.bars == most]
         near = [form for form in near if form.final_position == final_position] or near
         return near[rng.integers(len(near))] if near else None
+
+
+def _meter_of_most_bars(pieces: Sequence[Score]) -> tuple[int, int] | None:
+    meters = Counter(
+        (numerator, denominator)
+        for score in pieces
+        for numerator, denominator, _ in (score.bars.tolist() if score.grid.has_meter else [])
+    )
+    return max(meters, key=meters.__getitem__, default=None)
+
+
+def _tempo_of_middle_bar(pieces: Sequence[Score]) -> int | None:
+    tempi = [bpm for score in pieces if score.grid.has_meter for bpm in score.tempo_bpm.tolist()]
+    return sorted(tempi)[len(tempi) // 2] if tempi else None
 
 
 def _drawn(known: Sequence[Counted], count: int, rng: np.random.Generator) -> list[Counted]:

@@ -107,7 +107,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
             from_bar=options.from_bar or 1,
         )
     elif options.seed_notes is not None:
-        seed = seed_from_notes(options.seed_notes, vocabulary, constraints, tune=tune)
+        seed = seed_from_notes(options.seed_notes, vocabulary, constraints, style=model.style)
         if options.harmonize is not None:
             harmonized = voices_of(seed.score, vocabulary, voices, tune=tune)
             return dataclasses.replace(harmonized, changes=seed.changes + harmonized.changes)

@@ -160,7 +160,7 @@ def continue_midi(
     """
     vocabulary = model.vocabulary
     if isinstance(midi, str):
-        seed = seed_from_notes(midi, vocabulary, constraints, tune=model.style.tune)
+        seed = seed_from_notes(midi, vocabulary, constraints, style=model.style)
     else:
         seed = seed_from_midi(midi, vocabulary) if midi else no_seed(vocabulary)
     seed = seed if alone else accompany(model, seed)

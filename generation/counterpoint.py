@@ -125,7 +125,9 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
     resting = len(plays)  # the first that would rest from now on
     for program in range(len(plays) - 1, -1, -1):
-        end, begin = latest[END, program], first[Kind.NOTE] + program * pitch_count
+        end, begin = -1, first[Kind.NOTE] + program * pitch_count
+        if latest[ONSET, program] >= 0:  # when the last of its notes ends
+            end = last_end(one.note_ends[program * pitch_count : (program + 1) * pitch_count])
         may_follow = plays[program] and is_open[min(max(end, 0), last), program]
         if may_follow and end >= here.now + is_in_chord:
             soonest = min(soonest, end)
@@ -319,6 +321,12 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
 
 
 @compiled_inside
+def is_triad(heard: int, bass: int) -> bool:
+    """Return whether pitch classes of one triad, a bit each, have the third above the bass."""
+    return heard >> (bass + 3) % OCTAVE & 1 == 1 or heard >> (bass + 4) % OCTAVE & 1 == 1
+
+
+@compiled_inside
 def find_roots(
     rules: Rules, one: One, can_be: int, bass: int, has_bass: bool, lowest: int, roots: Bools
 ) -> None:
@@ -394,6 +402,7 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
         own_ends = ends[program * pitch_count : (program + 1) * pitch_count]
         may_begin &= parts.plays[program] and last_end(own_ends) <= now
+        may_begin &= rules.asked.has_no_rests or latest[ONSET, program] >= 0  # who never played
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]

@@ -23,11 +23,14 @@ from generation.counterpoint import (
     closing_triads,
     end_bar,
     find_triad,
+    is_triad,
+    last_end,
     meet_given,
     move_apart,
     never_rest,
     play_one_note,
     triads_with,
+    what_sounds,
 )
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
@@ -57,7 +60,9 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     for token in range(len(mask)):
         before[token] = mask[token]
     if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
-        keep_rhythm(rules.words, here, one.steps, mask)
+        begin = here.note // asked.pitch_count * asked.pitch_count if is_in_note else 0
+        own_ends = one.note_ends[begin : begin + asked.pitch_count]
+        keep_rhythm(rules.words, here, one.steps, last_end(own_ends), mask)
         keep_or_yield(mask, before, due, mask)
     if len(one.loops) > 0:
         keep_loops(rules, one, mask)
@@ -113,7 +118,7 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
         end_before_cadence(rules, here, mask)
         keep_or_yield(mask, before, due, mask)
     if takes_note and asked.closes and here.final_onset <= here.now + asked.beat:
-        close(rules, one, scratch, mask[first[Kind.NOTE] : first[Kind.EXTEND]])
+        close(rules, one, scratch, mask)
         keep_or_yield(mask, before, due, mask)
 
 
@@ -125,15 +130,19 @@ def keep_range(is_within: Bools, notes: Mask) -> None:
 
 
 @compiled_inside
-def keep_rhythm(words: Words, here: Row, steps: Bools, mask: Mask) -> None:
-    """Forbid positions on steps of a beat on which no notes begin in the piece, and ends there."""
+def keep_rhythm(words: Words, here: Row, steps: Bools, last: int, mask: Mask) -> None:
+    """Forbid positions on steps of a beat on which no notes begin in the piece, and ends there.
+
+    A note may end anywhere while another of its instrument sounds, until the step `last`.
+    """
     first, beat = words.firsts, len(steps)
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         mask[token] &= steps[(token - first[Kind.POSITION]) % beat]
     for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
         length = here.extends * words.longest_duration + token - first[Kind.DURATION] + 1
         end = here.now - here.bar_start + length
-        mask[token] &= steps[(end if end < here.bar_length else end - here.bar_length) % beat]
+        at = (end if end < here.bar_length else end - here.bar_length) % beat
+        mask[token] &= steps[at] or here.now + length < last
 
 
 @compiled_inside
@@ -375,14 +384,19 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 
 
 @compiled_inside
-def close(rules: Rules, one: One, scratch: Bools, notes: Mask) -> None:
-    """Mask notes (N,) with which a piece would not close: on a triad, the dominant before it."""
+def close(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
+    """Mask what would not close a piece: on a triad, with all of its notes, the dominant before."""
     asked, here, now, has_key = rules.asked, one.here, one.here.now, one.here.key >= 0
-    dominant, tonic = closing_triads(here.key)
+    first, (dominant, tonic) = rules.words.firsts, closing_triads(here.key)
+    notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
     if here.is_last and now == here.final_onset:
         for triads in (tonic if has_key else ANY_TRIAD, ANY_TRIAD):  # any, where that cannot be
             if find_triad(rules, one, triads, scratch, notes):
                 break
+        heard, lowest, _, _ = what_sounds(rules.parts, one.latest, one.note_ends, now)
+        is_whole = is_triad(heard, lowest + rules.parts.lowest_pitch)
+        if not is_whole and any_of(notes, 0, len(notes)):
+            forbid(mask, first[Kind.END], first[Kind.LENGTH])
     elif asked.has_cadence and has_key and now == here.final_onset - asked.beat:
         find_triad(rules, one, dominant, scratch, notes)
 

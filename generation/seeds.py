@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pretty_midi
@@ -25,6 +25,9 @@ from data.tokens.adapt import adapt_score, became
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
+
+if TYPE_CHECKING:
+    from data.style import Style
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
 Voice: TypeAlias = int | str  # an instrument of a vocabulary, from 1 without drums, or its name
@@ -197,9 +200,19 @@ def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | No
     return Seed(fitted, is_open)
 
 
-def usual_tempo(vocabulary: Vocabulary) -> int:
-    """Return the middle one of a vocabulary's tempi, in quarter notes a minute."""
-    return vocabulary.tempos[len(vocabulary.tempos) // 2]
+def usual_tempo(vocabulary: Vocabulary, style: Style | None = None) -> int:
+    """Return the tempo of the middle training bar, in quarter notes a minute.
+
+    It is the vocabulary's only one, or the middle one of these where the style does not tell.
+    """
+    known, its = vocabulary.tempos, style.tempo_bpm if style is not None else None
+    return its if its in known else known[len(known) // 2]
+
+
+def usual_meter(vocabulary: Vocabulary, style: Style | None = None) -> tuple[int, int]:
+    """Return the meter of most training bars; where the style does not tell, 4/4 if it is known."""
+    its = style.meter if style is not None else None
+    return its if its in vocabulary.meters else vocabulary.usual_meter
 
 
 def seed_from_notes(
@@ -207,7 +220,7 @@ def seed_from_notes(
     vocabulary: Vocabulary,
     constraints: Constraints = UNCONSTRAINED,
     *,
-    tune: int | None = None,
+    style: Style | None = None,
 ) -> Seed:
     """Return a seed from text such as `C4:1 E4:.5 [C4 E4 G4]:2` (see generation/note_text.py).
 
@@ -216,8 +229,8 @@ def seed_from_notes(
         vocabulary: of the model.
         constraints: their programs (one a voice of the text, from the top: the tune's, then
             rising), time signature and tempo hold for the seed too. Without: the vocabulary's
-            programs but drums, 4/4, and the middle one of its tempi, or 120 where it has none.
-        tune: the program that comes first of these, as `Style.tune` knows it; None: the lowest.
+            programs but drums, and `usual_meter`, `usual_tempo`; 120 where it has no tempi.
+        style: of the model, whose `tune` comes first of the programs; None: the lowest does.
 
     The velocity is the middle one of the vocabulary's.
 
@@ -228,14 +241,15 @@ def seed_from_notes(
     vocabulary = constraints.retimed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
     constraints.meter_number(vocabulary)
-    usual = usual_tempo(vocabulary) if vocabulary.grid.has_meter else 120
+    usual = usual_tempo(vocabulary, style) if vocabulary.grid.has_meter else 120
+    tune = style.tune if style is not None else None
     programs = sorted(_pitched(constraints.playing(vocabulary)) or [0], key=lambda p: p != tune)
     score = parse_seed_notes(
         text,
         vocabulary.grid,
         programs=programs,
         tempo_bpm=usual if tempo is None else vocabulary.tempos[tempo],
-        meter=constraints.time_signature or vocabulary.usual_meter,
+        meter=constraints.time_signature or usual_meter(vocabulary, style),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
     score, changes = adapt_score(score, vocabulary)
@@ -319,9 +333,10 @@ def voices_of(
     if voices:
         programs = sorted({program_of(voice, vocabulary) for voice in voices})
         numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
-    else:  # a part is found by its name, else the highest voice is taken
+    else:  # who plays tunes, or a part by its name; else the highest voice is taken
         named = sorted(p for p in there if p < len(vocabulary.grid.parts))
-        programs = named[:1] or [program_of(1, vocabulary) if tune is None else tune]
+        first = program_of(1, vocabulary) if tune is None else tune
+        programs = [first] if first in there and first not in named else named[:1] or [first]
         numbers = [1]
     strangers = [program for program in there if program not in programs]
     for voice, program in zip(numbers, programs, strict=True):
@@ -339,7 +354,8 @@ def voices_of(
     if len(there) > len(kept):
         number = len(there) - len(kept)
         were = "other voice was" if number == 1 else "other voices were"
-        changes.append(f"{number} {were} left out (--voices says which are kept)")
+        names = ", ".join(instrument_name(program, vocabulary.grid) for program in programs)
+        changes.append(f"kept {names}; {number} {were} left out (--voices says which are kept)")
     if drums := int(np.count_nonzero(score.notes["program"] == DRUMS)):
         changes.append(f"{drums} notes of Drums were left out")
     notes = np.concatenate(kept)

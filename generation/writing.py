@@ -224,17 +224,20 @@ class Writing:
                     yield from self._write_anew(first + number, form, own)
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
-        """Begin pieces; what those from nothing are to be like is drawn."""
+        """Begin pieces; what they are to be like is drawn where nothing that is given tells it."""
         grammar, style, asked = self._grammar, self._style, self.request.constraints
-        vocabulary = grammar.vocabulary
+        vocabulary, given = grammar.vocabulary, grammar.given.seed.score
         finals = style.draw_final_positions(count, rng, grammar.meter)
+        beat = vocabulary.grid.steps_per_beat
         if grammar.given.bars:  # whose bars are regular goes on with such
             may_be = asked.regular_bars is None and vocabulary.grid.has_meter
-            is_regular = may_be and has_regular_bars(grammar.given.seed.score)
-            regular = np.ones(count, dtype=bool) if is_regular else None
-            return grammar.begin(count, finals, regular=regular)
+            regular = np.ones(count, dtype=bool) if may_be and has_regular_bars(given) else None
+            steps = style.draw_rhythms(
+                count, rng, beat, {*(given.bar_positions[1] % beat).tolist()}
+            )
+            return grammar.begin(count, finals, steps=steps, regular=regular)
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
-        steps = style.draw_rhythms(count, rng, vocabulary.grid.steps_per_beat)
+        steps = style.draw_rhythms(count, rng, beat)
         playing = ensembles or [tuple(grammar.programs)] * count
         # with chords what comes again is what they say
         loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)

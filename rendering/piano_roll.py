@@ -16,8 +16,12 @@ from data.keys import Key, notated_key
 from data.score import DRUMS, MOST_PROGRAM, Score
 from rendering.svg import LINE, SMALL_SIZE, TITLE_SIZE, Style, boxes, legend, svg, text
 
-# Okabe and Ito's colors, which color-blind readers tell apart; past six programs they repeat.
-_PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's colors, which color-blind readers tell apart; ten more; past 16 programs again.
+_PALETTE = (
+    *("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#5D3A9B", "#8C510A", "#66A61E", "#9E0142", "#7F7F7F"),
+    *("#B15FC9", "#00B8BE", "#B5A260", "#01665E", "#FF8DA1"),
+)
 _SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's color
 _SEED_GROUND = "#F5ECD3"
 _BLACK_KEY: dict[str, Style] = {"fill": "#0F2A47", "fill_opacity": 0.06}

@@ -47,6 +47,7 @@ def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
     model = Model(content.network, data.vocabulary, style)
     sampling = fit_sampling(model, data.source.some_pieces, budget)
     if sampling is None:
+        say("it has learned too little for that: it samples as any model does")
         return content
     say(
         f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "

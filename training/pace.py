@@ -95,20 +95,25 @@ def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
         optimizer = optimizer_for(decoder, options.model, precision)
         batches = iter(data.train_dataloader())
         chooser = ThreadChooser(options.model.n_embd)
-        times, began = list[float](), time.monotonic()
-        while time.monotonic() - began < TIMED_SECONDS or not times:
-            start = time.perf_counter()
+
+        def step() -> None:
             batch = next(batches)
             ids, targets, side = batch["ids"], batch["targets"], batch["side"]
             side = side and side.map(lambda array: array.to(device))
-            with chooser.step():
-                with torch.autocast(device.type, dtype, enabled="16" in precision):
-                    logits = decoder(ids.to(device), side=side)
-                    loss = cross_entropy(logits, targets.to(device)) / targets.numel()
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
+            with torch.autocast(device.type, dtype, enabled="16" in precision):
+                logits = decoder(ids.to(device), side=side)
+                loss = cross_entropy(logits, targets.to(device)) / targets.numel()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
             loss.item()  # a GPU has computed it by then
+
+        step()  # the first on a machine compiles: it does not count
+        times, began = list[float](), time.monotonic()
+        while time.monotonic() - began < TIMED_SECONDS or not times:
+            start = time.perf_counter()
+            with chooser.step():
+                step()
             times.append(time.perf_counter() - start)
         chooser.stop()
     return median(times[len(times) // 2 :])

@@ -37,6 +37,7 @@ from generation.seeds import (
     no_seed,
     rewritten,
     seed_from_notes,
+    usual_meter,
     usual_tempo,
     voices_of,
 )
@@ -86,7 +87,8 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
                 for number in vocabulary.programs
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
-            "tempo": usual_tempo(vocabulary),
+            "tempo": usual_tempo(vocabulary, model.style),
+            "usual_meter": list(usual_meter(vocabulary, model.style)),
             "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],
             "pitches": [lowest, highest],
             "rests": not model.style.hardly_rests,
@@ -121,8 +123,8 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page which notes a text means."""
     model = models.load(text_of(message, "model"))
     constraints = settings_of(message).constraints
-    text, tune = text_of(message, "text", MOST_TEXT), model.style.tune
-    seed = seed_from_notes(text, model.vocabulary, constraints, tune=tune)
+    text = text_of(message, "text", MOST_TEXT)
+    seed = seed_from_notes(text, model.vocabulary, constraints, style=model.style)
     is_own = np.ones(len(seed.score.notes), dtype=bool)
     yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
 

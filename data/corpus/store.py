@@ -14,7 +14,7 @@ from data.tokens.augment import transposition_ranges
 from data.tokens.context import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
 
-FORMAT = 6  # of what is written; another number is never read, but built anew
+FORMAT = 7  # of what is written; another number is never read, but built anew
 # The arrays of a split, empty: each is NAME.npy, of this dtype, with rows of this shape.
 ARRAYS: dict[str, NDArray[Any]] = {
     "tokens": np.empty(0, np.uint16),

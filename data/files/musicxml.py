@@ -1,5 +1,6 @@
 """MusicXML for a reader that trusts printed values, and takes a part for one instrument."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from fractions import Fraction
 from xml.etree import ElementTree
@@ -19,13 +20,16 @@ def made_plain(musicxml: str) -> str:
     Programs leave out tuplets, hide or nest them, and write whole rests in bars of 2/4; verovio
     reads the printed values, but what counts is the duration beside them. So each note that lasts
     another time than it says becomes a tuplet. A voice that rests a whole measure twice in one, as
-    in some, would make it twice as long: one of these rests goes.
+    in some, would make it twice as long: one of these rests goes. What is repeated begins after
+    what was repeated before, even where no sign says so.
     """
     document = ElementTree.fromstring(musicxml)
     for entry in document.findall("part-list/score-part"):
         for part in document.findall("part"):
             if part.get("id") == entry.get("id"):
                 _split(document, entry, part)
+    for part in document.findall("part"):
+        _begin_repeats([*part.iter("measure")])
     divisions, bar = Fraction(1), Fraction(4)  # of a quarter note; quarter notes
     measure, rested = document, list[tuple[str, str]]()  # voices that rest in all of it
     for element in [*document.iter()]:
@@ -44,6 +48,23 @@ def made_plain(musicxml: str) -> str:
                 rested += [voice] if is_whole else []
                 _set_value(element, divisions)
     return ElementTree.tostring(document, "unicode")
+
+
+def _begin_repeats(measures: Sequence[Element]) -> None:
+    """Put a sign where each passage begins that is repeated after another, if there is none."""
+    begin, is_signed, is_in_ending = 0, True, False  # the piece's beginning needs no sign
+    for number, measure in enumerate(measures):
+        signs = {each.get("direction") for each in measure.iter("repeat")}
+        is_signed |= "forward" in signs
+        if "backward" in signs and not is_signed:
+            line = Element("barline", location="left")
+            SubElement(line, "repeat", direction="forward")
+            measures[begin].insert(0, line)
+        endings = [each.get("type") for each in measure.iter("ending")]
+        is_ending = is_in_ending or "start" in endings
+        is_in_ending = is_ending and not {"stop", "discontinue"} & {*endings}
+        if "backward" in signs or (is_ending and begin == number):  # a second ending is not of it
+            begin, is_signed = number + 1, False
 
 
 def _split(document: Element, entry: Element, part: Element) -> None:

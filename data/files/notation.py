@@ -303,7 +303,9 @@ def _musicxml_of_abc(text: str) -> str:
     try:
         handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))  # accidentals last to the bar's end
         handler.process(text)
-        return str(GeneralObjectExporter(abcToStreamScore(handler)).parse(), "utf-8")
+        exporter = GeneralObjectExporter(abcToStreamScore(handler))
+        exporter.makeNotation = False  # else it fills upbeats and short bars with rests
+        return str(exporter.parse(), "utf-8")
     # what music21 raises of tunes that it cannot read: it checks little
     except (
         *(ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError),

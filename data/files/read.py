@@ -9,7 +9,7 @@ from data.midi.events import Events
 from data.midi.quantize import MidiError, score_from_events
 from data.score import Grid, Score
 
-MIDI_SUFFIXES = (".mid", ".midi")
+MIDI_SUFFIXES = (".mid", ".midi", ".kar")
 NOTATION_SUFFIXES = (".musicxml", ".mxl", ".xml", ".mei", ".krn", ".abc")
 SUFFIXES = MIDI_SUFFIXES + NOTATION_SUFFIXES
 

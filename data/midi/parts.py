@@ -84,8 +84,8 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
 def with_parts(events: Events, grid: Grid) -> Events:
     """Return events with the numbers of a grid's parts in the place of programs.
 
-    A track plays the part of its name and program, or else of its name; or else none: then its
-    program keeps a number of its own.
+    A track plays the part of its name and program, or else of its name, if no other does; or else
+    none: then its program keeps a number of its own.
     """
     if not grid.parts or not events.tracks:
         notes = events.notes.copy()
@@ -95,14 +95,18 @@ def with_parts(events: Events, grid: Grid) -> Events:
     parts = [*reversed([*enumerate(grid.parts)])]  # of several alike the first counts
     exact = {part_key(part): n for n, part in parts}
     by_name = {part_key(part)[0]: n for n, part in parts}
+    tracks = tracks_of(events)
+    taken = {exact.get(part_key(part)) for part in tracks}
     numbers = []
-    for part in tracks_of(events):
+    for part in tracks:
         name, program = part_key(part)
         number = exact.get((name, program))
         if number is None and _has_name(part):
-            number = by_name.get(name)
+            named = (by_name.get(each) for each in (name, f"{name} 2"))
+            number = next((each for each in named if each not in taken), None)
         if number is None:
             number = UNNAMED + program
+        taken.add(number)
         numbers.append(DRUMS if program == DRUMS else number)
     notes = events.notes.copy()
     notes[:, 4] = np.repeat(numbers, [count for _, count in events.tracks])

@@ -65,6 +65,14 @@ def test_a_piece_uses_the_steps_of_a_beat_on_which_more_than_a_note_in_a_hundred
     rng = np.random.default_rng(0)
     drawn = style.draw_rhythms(3, rng, 12)
     assert [np.flatnonzero(row).tolist() for row in drawn] == [[0, 6]] * 3
+    both = replace(style, rhythms=(Rhythm(9, (0, 6)), Rhythm(1, (0, 4, 8))))
+    for known, there, steps in (
+        (both, {0, 4}, [0, 4, 8]),  # the one that has them
+        (both, {6}, [0, 6]),
+        (style, {3}, [0, 3, 6]),  # none has them
+    ):
+        (row,) = known.draw_rhythms(1, rng, 12, there)
+        assert np.flatnonzero(row).tolist() == steps
     assert Style().draw_rhythms(2, rng, 12).all()
 
 

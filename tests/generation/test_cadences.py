@@ -22,17 +22,18 @@ PIECES = 12
 CLOSING = {"strict": (STRICT, None), "as its music closes": (FREE, True)}
 
 
-def written(how, final=24, keys=(), seed=None, bars=2, programs=None, closes=None):
+def written(how, final=24, keys=(), seed=None, bars=2, programs=None, closes=None, rests=NO_RESTS):
     """Pieces of quarter notes that are drawn at random, one of each program on each beat."""
-    constraints = Constraints(counterpoint=how, rests=NO_RESTS, programs=programs, closes=closes)
+    constraints = Constraints(counterpoint=how, rests=rests, programs=programs, closes=closes)
     constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), constraints, seed)
+    most = 3 if rests == FREE else 0  # that rest on a beat
     return [
-        piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1])
+        piece_of(constrained, np.random.default_rng(number), final, keys[number : number + 1], most)
         for number in range(PIECES)
     ]
 
 
-def piece_of(constrained, rng, final, keys):
+def piece_of(constrained, rng, final, keys, most_rest=0):
     """Take the first of what may come: a note of the next program, a quarter, a beat, a bar."""
     state = constrained.start(1, np.array([final]), keys)
     first = {kind: QUARTET.first(kind) for kind in Kind}
@@ -50,7 +51,7 @@ def piece_of(constrained, rng, final, keys):
         begun |= {number}
         ids.append(int(np.asarray(group)[rng.choice(choices)]))
         if QUARTET.kind_of[ids[-1]] == Kind.POSITION:
-            begun = set()
+            begun = {*rng.permutation(4)[: rng.integers(most_rest + 1)].tolist()}
         constrained.advance(state, np.array(ids[-1:]))
     return decode(constrained.whole(np.array(ids)), QUARTET)
 
@@ -78,6 +79,12 @@ def test_random_notes_end_on_a_triad_in_root_position_that_fills_the_bar(final, 
         last = final_chord(piece)
         begun = last[last["onset"] == last["onset"].max()]
         assert (begun["onset"] + begun["duration"] >= piece.bar_starts[-1]).all()
+
+
+def test_who_rests_begins_again_for_the_triad_at_the_end():
+    closing = written(FREE, bars=4, closes=True, rests=FREE)
+    assert roots(closing).count(None) <= 1
+    assert roots(written(FREE, rests=FREE)).count(None) > PIECES / 2
 
 
 @pytest.mark.parametrize(("how", "closes"), CLOSING.values(), ids=CLOSING)

@@ -533,7 +533,8 @@ def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(mod
 def test_notes_begin_on_the_steps_of_a_beat_that_are_drawn(model, steps, chords):
     styled = replace(model, style=Style(rhythms=(Rhythm(3, steps),)))
     request = Request(None, Length(bars=4), Constraints(chords=chords), samples=3, random_seed=1)
-    unbroken = replace(request, constraints=Constraints(chords=chords, rests=NO_RESTS))
+    whole = Constraints(chords=chords, rests=NO_RESTS, time_signature=(4, 4))
+    unbroken = replace(request, constraints=whole)
     for piece in [*compose(styled, request), *compose(styled, unbroken)]:
         is_drawn = np.isin(piece.score.bar_positions[1] % 12, steps)
         assert is_drawn.all() or chords  # which have the last word

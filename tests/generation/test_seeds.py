@@ -7,9 +7,11 @@ import pretty_midi
 import pytest
 
 from data.canonical import canonical
+from data.ensembles import Ensemble
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
 from data.score import BAR, DRUMS, NOTE, UNNAMED
+from data.style import Style
 from generation.compose import compose
 from generation.constraints import Constraints
 from generation.length import Length
@@ -121,11 +123,25 @@ def test_text_takes_what_is_asked_for():
     assert score.tempo_bpm.tolist() == [100]
 
 
+def test_typed_notes_are_in_the_meter_and_at_the_tempo_of_most_training_bars():
+    waltzes = [piece(line(range(60, 66), program=40), bars=[(3, 4, 36)] * 2, tempo=66)] * 2
+    marches = [piece(line(range(60, 64), program=40), bars=[(4, 4, 48)], tempo=80)]
+    style, vocabulary = Style.of([*marches, *waltzes]), replace(QUARTET, tempos=(66, 80, 100))
+    score = seed_from_notes("C4 E4", vocabulary, style=style).score
+    assert score.bars[["numerator", "denominator"]].tolist() == [(3, 4)]
+    assert score.tempo_bpm.tolist() == [66]
+    asked = Constraints(time_signature=(4, 4), tempo_bpm=100)
+    score = seed_from_notes("C4 E4", vocabulary, asked, style=style).score
+    assert (score.bars["numerator"].tolist(), score.tempo_bpm.tolist()) == ([4], [100])
+    assert seed_from_notes("C4 E4", QUARTET, style=style).score.bars["numerator"].tolist() == [3]
+
+
 def test_a_tune_is_played_by_who_plays_tunes():
     text, score = "C5:4 / E4:4", piece([(0, 48, 72, 80, 7), (0, 48, 48, 80, 0)])
-    typed = seed_from_notes(text, QUARTET, tune=42).score.notes
+    style = Style(ensembles=(Ensemble(1, (40, 42)),), ranges={40: (48, 60), 42: (60, 72)})
+    typed = seed_from_notes(text, QUARTET, style=style).score.notes
     assert typed[["pitch", "program"]].tolist() == [(64, 40), (72, 42)]
-    few = seed_from_notes(text, QUARTET, Constraints(programs=(40, 41)), tune=42).score.notes
+    few = seed_from_notes(text, QUARTET, Constraints(programs=(40, 41)), style=style).score.notes
     assert few[["pitch", "program"]].tolist() == [(72, 40), (64, 41)]
     kept = voices_of(score, QUARTET, tune=42).score.notes
     assert kept[["pitch", "program"]].tolist() == [(72, 42)]
@@ -216,10 +232,17 @@ def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     song = canonical(np.array(rows, dtype=NOTE), bars, [80, 80], POP)[0]
     write_midi(song, tmp_path / "song.mid")
     seed = given_from_midi(tmp_path / "song.mid", BAND)
-    assert seed.changes == ("1 other voice was left out (--voices says which are kept)",)
+    left_out = "kept MELODY; 1 other voice was left out (--voices says which are kept)"
+    assert seed.changes == (left_out,)
     assert np.array_equal(seed.score.notes, song.notes[song.notes["program"] == 0])
     assert seed.is_open.any(axis=1).tolist() == [False, True, True, True, True]
     assert seed_from_notes("C4 E4", BAND).score.notes["program"].tolist() == [0, 0]
+    flute = UNNAMED + 73  # plays tunes, and has no name
+    band = replace(BAND, programs=tuple(sorted({*BAND.programs, flute})))
+    both = song.notes.copy()
+    both["program"][both["program"] == 2] = flute
+    tunes = voices_of(replace(song, notes=both), band, tune=flute).score.notes
+    assert {*tunes["program"].tolist()} == {flute}
     # the file names its parts in any case, and one that is alone stays what it is
     write_midi(canonical(song.notes[1::2], bars, [80, 80], POP)[0], tmp_path / "piano.mid")
     seed = given_from_midi(tmp_path / "piano.mid", BAND)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -52,6 +53,24 @@ def test_few_pieces_are_read_so_often_and_no_more_by_a_run_that_begins_with_a_mo
     assert f"{steps} steps of 0.50 seconds: {round(steps / 90, 1):g} min" in capsys.readouterr().out
     hundredth = replace(options, minutes=0.1)
     assert with_steps(hundredth, data).trainer.max_steps == pace.LEAST_STEPS
+
+
+def test_what_is_compiled_in_the_first_step_is_not_timed(tmp_path, monkeypatch):
+    """Else a first training on a machine is as short as if all its steps took half a minute."""
+    clock, loss_of, slow = [0.0], pace.cross_entropy, [30.0]
+
+    def loss(*given):
+        clock[0] += slow.pop() if slow else HALF_A_SECOND
+        return loss_of(*given)
+
+    read = SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: clock[0])
+    monkeypatch.setattr(pace, "time", read)
+    monkeypatch.setattr(pace, "cross_entropy", loss)
+    path, datasets = str(write_tunes(tmp_path, 8)), str(tmp_path / "datasets")
+    options = replace(TEN_MINUTES, data=DataOptions(path=path, datasets=datasets, batch_size=1))
+    options = replace(options, model=ModelOptions(n_layer=1, n_embd=16, context_length=32))
+    trainer = with_steps(options, MusicDataModule(options.data, 32)).trainer
+    assert trainer.max_steps * HALF_A_SECOND == pytest.approx(0.75 * 600)
 
 
 def test_what_is_said_is_not_overruled(paced):

@@ -1072,6 +1072,29 @@ def test_parts_are_called_by_their_names(tab):
     legend = tab.ask("[...document.querySelectorAll('#legend b')].map(its => its.textContent)")
     assert legend[0] == "yours"
     assert {"MELODY", "BRIDGE", "PIANO"} & {*legend}
+    # another model's piece keeps its players, and what is put in is one's own and stays it
+    own = len(notes(tab, "n[5]"))
+    tab.choose("#model", "quartet")
+    tab.until("document.getElementById('voice').textContent.includes('Viola')")
+    again = tab.ask("[...document.querySelectorAll('#legend b')].map(its => its.textContent)")
+    assert again == legend
+    tab.click('[data-pitch="60"]')
+    assert {program for _, program, _ in notes(tab)} <= {0, 1, 2, 128, 129 + 33}
+    tab.click("[data-how=continue]")
+    tab.until("etude.session.now.label === 'continue'")
+    assert len(notes(tab, "n[5]")) == own + 1 < len(notes(tab))
+
+
+def test_what_was_asked_is_stopped_before_its_first_note(tab):
+    play_three(tab)
+    tab.ask("document.querySelector('[data-how=continue]').click()")
+    assert not tab.ask("document.getElementById('stop-writing').hidden")
+    tab.click("#clear")
+    tab.choose("#s-key", "C major")  # is asked about, in turn
+    tab.until("document.querySelector('[data-how=continue]').disabled === false")
+    says(tab, "An empty page")
+    assert notes(tab) == set()
+    assert tab.ask("document.getElementById('stop-writing').hidden")
 
 
 def test_who_plays_tunes_plays_yours_from_the_first_note_on(any_tab, tmp_path):

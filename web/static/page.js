@@ -73,7 +73,7 @@ export function current() {
 export function freshPiece() {
   const plays = /** @type {Plays} */ (page.plays);
   const { meter, tempo } = settings.get();
-  return emptyPiece(plays, meter ?? [4, 4], tempo ?? plays.tempo);
+  return emptyPiece(plays, meter ?? plays.usual_meter, tempo ?? plays.tempo);
 }
 
 export const startedPiece = () =>

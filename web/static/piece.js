@@ -13,7 +13,7 @@
 /**
  * What a model plays.
  * @typedef {{ programs: [program: number, name: string, midi: number,
- *   range: [low: number, high: number]][], meters: Meter[],
+ *   range: [low: number, high: number]][], meters: Meter[], usual_meter: Meter,
  *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
  *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds",
  *   steps: number, parts?: [name: string, midi: number][], names: string[], tune: number | null,

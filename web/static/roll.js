@@ -30,7 +30,7 @@ const paleness = (nats) => Math.max(0.25, Math.min(1, 1.15 - nats / 7));
  */
 export function colorName(programs, program) {
   const place = programs.indexOf(program); // -1: of another model's piece
-  return `--v${(place < 0 ? program : place) % 6}`;
+  return `--v${(place < 0 ? program : place) % 16}`;
 }
 
 /**

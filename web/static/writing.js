@@ -100,7 +100,8 @@ const placeOf = (note) => `${note[0]}/${note[2]}`;
  */
 function asGiven(piece, { piece: given, settings: { tempo } }) {
   const known = new Map(given.notes.map((note) => [keyOf(note), note]));
-  const placed = new Map(given.notes.map((note) => [placeOf(note), note]));
+  const ownLast = [...given.notes].sort((a, b) => a[5] - b[5]); // where two became one
+  const placed = new Map(ownLast.map((note) => [placeOf(note), note]));
   const notes = piece.notes.map((note) => {
     const as = known.get(keyOf(note)) ?? placed.get(placeOf(note))?.with(4, note[4]);
     return /** @type {Note} */ ((note[5] && as) || note);

@@ -331,6 +331,25 @@ CDEF|G4|
 """
 
 
+@pytest.mark.parametrize(
+    ("strains", "bars"),
+    [
+        ("G|c2e2|g2e:|\nd|d2B2|G2d:|", [1, 4, 3] * 4),
+        ("G|c2e2|1g2e:|2g2e|]\nd|d2B2|1G2d:|2d2|G2|]", [1, 4, 3] * 3 + [1, 4, 2, 2]),
+    ],
+)
+def test_strains_of_a_tune_are_played_twice_each_without_a_rest(tmp_path, strains, bars):
+    pytest.importorskip("music21")
+    (tmp_path / "reel.abc").write_text(f"X:1\nT:Reel\nM:2/4\nL:1/8\nK:C\n{strains}\n")
+    score, _ = read_score(tmp_path / "reel.abc", GRID)
+    notes = score.notes
+    assert score.bars["length"].tolist() == [6 * eighths for eighths in bars]
+    pitch = notes["pitch"].tolist()
+    assert pitch[:5] == pitch[5:10] == [67, 72, 76, 79, 76]
+    assert pitch[10:13] == pitch[15:18] == [74, 74, 71]
+    assert np.array_equal(notes["onset"][1:], (notes["onset"] + notes["duration"])[:-1])
+
+
 def test_each_tune_of_a_book_is_a_piece(tmp_path):
     pytest.importorskip("music21")
     (tmp_path / "songs").mkdir()

@@ -55,6 +55,10 @@ def test_a_track_plays_its_part_or_that_of_its_name_or_its_program():
     tracks += (("PIANO", 0), ("PIANO", 0), ("tune", 73))
     numbers = with_parts(tracks_like(*tracks), POP).notes[:, 4].tolist()
     assert numbers == [0, 1, UNNAMED + 40, UNNAMED, DRUMS, 2, UNNAMED, UNNAMED + 73]
+    altos = Grid(parts=(Part("Alto", 40), Part("Tenor", 42), Part("Tenor 2", 42)))
+    tracks = (("Alto", 41), ("Alto", 40), ("Tenor", 42), ("Tenor", 43), ("Tenor", 44))
+    numbers = with_parts(tracks_like(*tracks), altos).notes[:, 4].tolist()
+    assert numbers == [UNNAMED + 41, 0, 1, 2, UNNAMED + 44]  # nobody sings two parts at once
     one = tracks_like(("MELODY", 0))
     unknown = Events(one.ticks_per_beat, one.notes, one.meters, one.tempi)  # which tracks it has
     assert with_parts(unknown, POP).notes[:, 4].tolist() == [UNNAMED]
