@@ -34,7 +34,7 @@ from common.worker_pool import Failed, guarded
 from data.canonical import canonical
 from data.corpus.advice import try_options
 from data.corpus.corpus import cores
-from data.corpus.duplicates import LEAST_RUNS, find_works, sketches
+from data.corpus.duplicates import LEAST_RUNS, find_works, sketch_of
 from data.corpus.survey import Survey, translation
 from data.files.read import read_score
 from data.midi.io import midi_bytes, parse_events
@@ -78,9 +78,9 @@ def misjudged(content: bytes, grid: Grid) -> str | None:
     trial = try_options(events, grid)
     if not np.all(np.isfinite(sum(trial.errors, ()))):
         return f"options that were tried say {trial}"
-    both = sketches([events, events])
-    works = find_works(both, [b"one", b"other"])
-    is_long = len(both[0]) >= LEAST_RUNS
+    sketch = sketch_of(events)
+    works = find_works([sketch, sketch], [b"one", b"other"])
+    is_long = len(sketch) >= LEAST_RUNS
     return None if works == ([[0, 1]] if is_long else [[0], [1]]) else f"works {works} of itself"
 
 

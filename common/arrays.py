@@ -22,14 +22,3 @@ def offsets(lengths: Sequence[int] | NDArray[Any]) -> Ints:
 def segment_ids(offsets: Ints) -> Ints:
     """Return (N,), the number of the segment that each of the N rows between offsets lies in."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def reduce_segments(
-    ufunc: np.ufunc, values: NDArray[Any], offsets: Ints, empty: float
-) -> NDArray[Any]:
-    """Reduce the values of each segment to one by a ufunc: (P,), `empty` for empty segments."""
-    result = np.full(len(offsets) - 1, empty, dtype=values.dtype)
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        result[filled] = ufunc.reduceat(values, offsets[filled])
-    return result

@@ -221,8 +221,9 @@ def is_compound(numerator: int, denominator: int) -> bool:
 
 def can_be_said(numerator: ArrayLike, denominator: ArrayLike) -> Bools:
     """Return whether a MIDI file can say each meter."""
-    above = np.asarray(numerator)
-    return np.isin(denominator, DENOMINATORS) & (above >= 1) & (above <= MOST_NUMERATOR)
+    above, below = np.asarray(numerator), np.asarray(denominator)[..., None]
+    is_power: Bools = (below == DENOMINATORS).any(axis=-1)
+    return is_power & (above >= 1) & (above <= MOST_NUMERATOR)
 
 
 def nearest_level(levels: NDArray[np.int32], values: ArrayLike) -> NDArray[np.int32]:

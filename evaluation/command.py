@@ -111,7 +111,7 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     files = read_files(model, options.midi) if options.midi else None
     corpus = corpus_of(model, options.path, options.datasets)
     if files:
-        scores = [files.scores[index] for index in range(len(files.scores))]
+        scores = files.scores
         _print(files.messages, file=sys.stderr)
     else:
         scores = sample_like_corpus(model, corpus, options.count, options.seed)

@@ -10,7 +10,6 @@ import pretty_midi
 
 from common.arrays import Bools, Ints, Reals
 from data.batches.windows import WholePieces
-from data.canonical import ScoreBatch
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
 from data.corpus.store import Split
@@ -19,9 +18,8 @@ from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
 from data.score import DRUMS, Score
 from data.tokens.adapt import without_unknown
-from data.tokens.batch_tokenizer import encode_batch
 from data.tokens.grammar import Grammar
-from data.tokens.tokenizer import decode
+from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import Estimate, estimate_ratios
 from generation.model import Model
@@ -59,16 +57,16 @@ class EvaluationSet:
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
     ) -> Self:
         """Return pieces, one name each, of which the vocabulary has every note."""
-        ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
-        return cls(name, Split.of_ids(names, ids, lengths, vocabulary), [0] * len(scores))
+        pieces = [encode(score, vocabulary) for score in scores]
+        return cls(name, Split.of_pieces(names, pieces, vocabulary), [0] * len(scores))
 
     @classmethod
     def of_files(cls, model: Model, files: MidiPieces) -> Self:
         """Return the pieces in MIDI files as far as the model's vocabulary can represent them."""
         names, scores, notes_left_out, messages = [], [], [], list(files.messages)
-        for index, name in enumerate(files.names):
-            score, is_known, changes = without_unknown(files.scores[index], model.vocabulary)
-            unkept = files.unkept_notes[index]
+        found = zip(files.names, files.scores, files.unkept_notes, strict=True)
+        for name, whole, unkept in found:
+            score, is_known, changes = without_unknown(whole, model.vocabulary)
             missing, total = int((~is_known).sum()) + unkept, len(is_known) + unkept
             if missing:
                 changes.insert(0, f"{missing} of {total} notes have no token, left out")

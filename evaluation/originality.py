@@ -5,11 +5,10 @@ data/corpus/runs.py says what a run is, when two are the same, and finds them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from common.arrays import reduce_segments
-from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.runs import (
     LongestMatches,
@@ -17,6 +16,7 @@ from data.corpus.runs import (
     find_matches,
     shared_runs,
 )
+from data.score import Score
 from evaluation.samples import MAX_PIECES, split_scores
 
 LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are given
@@ -63,7 +63,9 @@ class Originality:
     held_out: SetOriginality
 
 
-def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus) -> Originality:
+def measure_originality(
+    pieces: Sequence[Score], names: Sequence[str], corpus: Corpus
+) -> Originality:
     """Find what a corpus's training set has of some pieces, on its grid, and of held-out ones.
 
     Held-out pieces were never copied, so what training has of them is common property: the other
@@ -71,8 +73,8 @@ def measure_originality(pieces: ScoreBatch, names: Sequence[str], corpus: Corpus
     """
     train, count = corpus.split("train"), len(pieces)
     held_out = [score for name in SPLITS[1:] for score in split_scores(corpus, name, MAX_PIECES)]
-    scores = [pieces[index] for index in range(count)] + held_out
-    *_, matches = find_matches(ScoreBatch.from_scores(scores), train, corpus.vocabulary)
+    scores = [*pieces, *held_out]
+    *_, matches = find_matches(scores, train, corpus.vocabulary)
     grid = corpus.vocabulary.grid
 
     def shares(first: int, end: int) -> tuple[RunShares, RunShares]:
@@ -100,5 +102,6 @@ def run_shares(matches: LongestMatches, members: range) -> RunShares:
     for notes in LENGTHS:
         possible, shared = int((left >= notes).sum()), int((length >= notes).sum())
         shares[notes] = shared / possible if possible else float("nan")
-    longest = reduce_segments(np.maximum, length, ends - begin, empty=0)
-    return RunShares(end - begin, shares, np.where(longest > 1, longest, 0).tolist())
+    of_each = (matches.length[slice(*its)] for its in pairwise(ends.tolist()))
+    longest = [int(own.max(initial=0, where=own > 1)) for own in of_each]
+    return RunShares(end - begin, shares, longest)

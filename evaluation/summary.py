@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from data.canonical import ScoreBatch
 from data.corpus.corpus import SPLITS, Corpus
 from data.corpus.reader import MidiPieces
 from data.score import Score
@@ -84,7 +83,7 @@ def summarize_model(
     names = [f"written {number}" for number in range(1, count + 1)]
     written_set = EvaluationSet.of_scores("written", names, scores, model.vocabulary)
     written = measure_likelihood(model, {}, written_set)
-    originality = measure_originality(ScoreBatch.from_scores(scores), names, corpus)
+    originality = measure_originality(scores, names, corpus)
     ranks = _ranks(written.files)
     given, messages, given_examples = None, list[str](), list[Example]()
     if files:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from data.canonical import ScoreBatch, canonical
+from data.canonical import canonical
 from data.corpus.corpus import Corpus
 from data.corpus.runs import find_matches, shared_runs
 from data.files.read import parse_events
@@ -179,7 +179,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
 
 def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
     """Tell the page the longest run of each piece's new notes that a training piece has, too."""
-    new = ScoreBatch.from_scores([piece.new_notes() for piece in pieces])
+    new = [piece.new_notes() for piece in pieces]
     train, vocabulary = corpus.split("train"), corpus.vocabulary
     for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS, ["line"]):  # in turns
         longest = [

@@ -5,7 +5,7 @@ from data.corpus.reader import read_paths
 from data.corpus.store import Split
 from data.midi.instruments import Instruments
 from data.midi.quantize import MidiError
-from data.tokens.batch_tokenizer import encode_batch
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
@@ -20,11 +20,11 @@ def read_written(folder: str, vocabulary: Vocabulary, instruments: Instruments) 
         read = read_paths([folder], vocabulary.grid, instruments)
         if read.left_out:
             raise MidiError(f"{read.messages[0]}; take it away")
-        ids, lengths = encode_batch(read.scores, vocabulary)
+        pieces = [encode(score, vocabulary) for score in read.scores]
     except MidiError as error:
         raise CorpusError(str(error)) from None
     except VocabularyError as error:
         raise CorpusError(
             f"{folder}: {error}: models of another corpus wrote them; leave them out"
         ) from None
-    return Split.of_ids(read.names, ids, lengths, vocabulary)
+    return Split.of_pieces(read.names, pieces, vocabulary)

@@ -24,8 +24,8 @@ from common.arrays import Ints, offsets
 from common.files import write_json
 from common.text import printable
 from common.worker_pool import Failed, guarded_batches
-from data.canonical import GridChanges, ScoreBatch
-from data.corpus.duplicates import find_works, fingerprints, lowest_pitches, sketches
+from data.canonical import GridChanges
+from data.corpus.duplicates import find_works, fingerprint_of, lowest_pitch, sketch_of
 from data.corpus.notation import notation_as_midi
 from data.corpus.options import FOLDERS, SPLITS, CorpusError, CorpusOptions
 from data.corpus.reader import MusicFolder, read_pieces
@@ -35,7 +35,7 @@ from data.corpus.survey import Survey, translation
 from data.corpus.trials import Reading, reading_of
 from data.files.read import SUFFIXES
 from data.midi.instruments import Instruments
-from data.tokens.batch_tokenizer import encode_batch
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary
 
 HELD_OUT = 0.1  # share of the pieces that validate, and of those that test; one at least
@@ -47,16 +47,10 @@ class Source:
     """A folder of music files."""
 
     name: str  # of the corpus, for people
-    folder: Path
+    folder: MusicFolder
     files: Sequence[str]  # their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
     is_embedded: bool = False  # then it stays as it was: figures that are published rest on it
-    converted: Path | None = None  # where its notation lies as MIDI
-
-    @property
-    def music(self) -> MusicFolder:
-        """Where the music of its files lies."""
-        return MusicFolder(self.folder, self.converted)
 
 
 @dataclass(frozen=True)
@@ -65,20 +59,15 @@ class Piece:
 
     name: str  # of its file
     tokens: int  # how many it takes in the widest vocabulary
-    fingerprint: bytes  # what copies in any key share; see `duplicates.fingerprints`
-    sketch: NDArray[np.uint32]  # what pieces of a work share; see `duplicates.sketches`
+    fingerprint: bytes  # what copies in any key share; see `duplicates.fingerprint_of`
+    sketch: NDArray[np.uint32]  # what pieces of a work share; see `duplicates.sketch_of`
     lowest_pitch: int  # of its notes but the drums'
     grid_changes: GridChanges  # what bringing it to the grid changed
     unkept_notes: int  # by instruments that were not asked for
 
 
-@dataclass(frozen=True)
-class FilesRead:
-    """What a worker found in some files."""
-
-    pieces: list[Piece]
-    ids: NDArray[np.uint16]  # of the pieces, of the widest vocabulary, end to end
-    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
+# The name of a file, and its piece and the ids of that in the widest vocabulary; or why it is none.
+Found = tuple[str, tuple[Piece, NDArray[np.uint16]] | str]
 
 
 def build(source: Source, out: Path, options: CorpusOptions, workers: int, progress: bool) -> None:
@@ -95,10 +84,11 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
     converted = out / "midi"
     unread = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
     file_count = len(source.files) + unread  # a book of tunes is one
-    names, left_out = notation_as_midi(source.folder, source.files, converted, workers, progress)
-    left_out = [*source.left_out, *left_out]
-    source = replace(source, files=names, left_out=left_out, converted=converted)
-    files = _Pass(source, reading_of(source.music, source.files, options, workers))
+    path = source.folder.path
+    names, left_out = notation_as_midi(path, source.files, converted, workers, progress)
+    left_out, folder = [*source.left_out, *left_out], MusicFolder(path, converted)
+    source = replace(source, folder=folder, files=names, left_out=left_out)
+    files = _Pass(source, reading_of(folder, names, options, workers))
     scratch = out / "ids"
     with scratch.open("wb") as file:
         for ids in files.ids(workers, progress):
@@ -115,8 +105,7 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
             # where all notes are of one velocity, there are no tokens of it
             pieces = [ids[ids >= 0] for ids in found]
             names = [files.pieces[number].name for number in chunk]
-            lengths = np.array([len(ids) for ids in pieces])
-            yield Split.of_ids(names, np.concatenate(pieces), lengths, vocabulary)
+            yield Split.of_pieces(names, pieces, vocabulary)
 
     written = {split: write_split(out / split, pieces_of(split)) for split in SPLITS}
     files_of = {split: names for split, (_, names) in written.items()}
@@ -157,7 +146,7 @@ class _Pass:
                 self.left_out.append(LeftOut(file, "not in train/, valid/ or test/"))
         read = partial(
             read_and_encode,
-            folder=self.source.music,
+            folder=self.source.folder,
             wide=self.survey.wide,
             instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
@@ -166,14 +155,15 @@ class _Pass:
         with tqdm(total=len(files), desc="reading", unit="file", disable=hides, leave=False) as bar:
             for batch, found in guarded_batches(read, files, workers):
                 bar.update(len(batch))
-                if isinstance(found, Failed):
-                    self.left_out.append(LeftOut(batch[0], found.reason))
-                    continue
-                self.left_out += [LeftOut(name, reason) for name, reason in found.left_out]
-                is_used = np.array([self._is_used(piece) for piece in found.pieces], dtype=bool)
-                ids = found.ids[np.repeat(is_used, [piece.tokens for piece in found.pieces])]
-                self.survey.add(ids)
-                yield ids
+                used = list[NDArray[np.uint16]]()
+                for name, its in [(batch[0], found.reason)] if isinstance(found, Failed) else found:
+                    if isinstance(its, str):
+                        self.left_out.append(LeftOut(name, its))
+                    elif self._is_used(its[0]):
+                        used.append(its[1])
+                if used:
+                    self.survey.add(np.concatenate(used))
+                    yield from used
 
     def _is_used(self, piece: Piece) -> bool:
         """Count a piece, unless it is a copy that is not kept."""
@@ -193,7 +183,7 @@ class _Pass:
         Raises:
             CorpusError: too few pieces to train on.
         """
-        folder = self.source.folder
+        folder = self.source.folder.path
         marks = [piece.fingerprint for piece in self.pieces]
         self.works = find_works([piece.sketch for piece in self.pieces], marks)
         if not self.pieces:
@@ -260,29 +250,24 @@ def read_and_encode(
     wide: Vocabulary,
     instruments: Instruments,
     begins_with_notes: bool,
-) -> FilesRead:
+) -> list[Found]:
     """Read music files by their names in a folder.
 
     Bars before the first note are left out where it says so, or models would begin with silence.
     """
-    read = read_pieces(names, folder, wide.grid, instruments)
-    ids = lengths = np.empty(0, dtype=np.int64)
-    scores = read.scores
-    whole = [scores[number] for number in range(len(scores) * begins_with_notes)]
-    empty = [int(score.bar_positions[0][0]) for score in whole]  # bars
-    if any(empty):
-        heard = [each.excerpt(n, len(each.bars)) for each, n in zip(whole, empty, strict=True)]
-        scores = ScoreBatch.from_scores(heard)
-        for changes, count in zip(read.grid_changes, empty, strict=True):
-            changes.empty_bars = count
-    if read.names:  # so few that the steps of all together fit 32 bits
-        ids, lengths = encode_batch(scores, wide)
-    columns = (
-        *(read.names, lengths.tolist(), fingerprints(scores), sketches(read.events)),
-        *(lowest_pitches(scores).tolist(), read.grid_changes, read.unkept_notes),
-    )
-    pieces = [Piece(*row) for row in zip(*columns, strict=True)]
-    return FilesRead(pieces, ids.astype(np.uint16), read.left_out)
+    results = list[Found]()
+    for name, found in read_pieces(names, folder, wide.grid, instruments):
+        if isinstance(found, str):
+            results.append((name, found))
+            continue
+        score, changes = found.score, found.changes
+        if begins_with_notes and (empty := int(score.bar_positions[0][0])):
+            score, changes.empty_bars = score.excerpt(empty, len(score.bars)), empty
+        ids = encode(score, wide).astype(np.uint16)
+        marks = fingerprint_of(score), sketch_of(found.events), lowest_pitch(score)
+        piece = Piece(name, len(ids), *marks, changes, found.unkept_notes)
+        results.append((name, (piece, ids)))
+    return results
 
 
 def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:

@@ -8,16 +8,15 @@ say, is but a few of a piece's runs.
 
 import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Ints, offsets, reduce_segments, segment_ids
-from data.canonical import ScoreBatch
+from common.arrays import Ints, offsets, segment_ids
+from data.keys import pitched_notes
 from data.midi.events import Events
 from data.midi.quantize import onset_seconds
-from data.score import DRUMS
+from data.score import DRUMS, Score
 
 TOGETHER_MS = 50  # how far apart the notes of a chord are struck, at most
 RUN = 10  # intervals
@@ -26,40 +25,32 @@ SHARE = 0.12  # of the runs of the shorter piece, that both have if they are one
 LEAST_RUNS = 8  # so many at least
 NEIGHBORS = 16  # that each piece is compared with: the next ones with the same run
 CHUNK_PIECES = 2048  # that are compared at once
-_LINE_BITS, _HASH_BITS = 34, 32  # of a sorting key that hold the milliseconds; a hash
+_LINE_BITS = 34  # of a sorting key that hold the milliseconds
 
 
-def fingerprints(scores: ScoreBatch) -> list[bytes]:
-    """Return 16 bytes a piece: a hash of onset, duration, program and relative pitch of each note.
+def fingerprint_of(score: Score) -> bytes:
+    """Return 16 bytes: a hash of onset, duration, program and relative pitch of each note.
 
     Pitches count from the lowest, the drums' as they are. So the same music in another key, at
     another tempo or loudness has the same fingerprint.
     """
-    notes = scores.notes
-    lowest = np.repeat(lowest_pitches(scores), np.diff(scores.note_offsets))
+    notes, lowest = score.notes, lowest_pitch(score)
     pitch = np.where(notes["program"] == DRUMS, notes["pitch"], notes["pitch"] - lowest)
     columns = np.stack([notes["onset"], notes["duration"], notes["program"], pitch]).astype("<i4")
-    return [
-        hashlib.blake2b(columns[:, begin:end].tobytes(), digest_size=16).digest()
-        for begin, end in pairwise(scores.note_offsets.tolist())
-    ]
+    return hashlib.blake2b(columns.tobytes(), digest_size=16).digest()
 
 
-def lowest_pitches(scores: ScoreBatch) -> NDArray[np.int16]:
-    """Return (P,) the lowest pitch of each piece's notes but the drums'; 127 where it has none."""
-    notes = scores.notes
-    pitch = np.where(notes["program"] == DRUMS, np.int16(127), notes["pitch"])
-    return reduce_segments(np.minimum, pitch, scores.note_offsets, empty=127)
+def lowest_pitch(score: Score) -> int:
+    """Return the lowest pitch of the notes but the drums'; 127 where there is none."""
+    return int(pitched_notes(score)["pitch"].min(initial=127))
 
 
-def sketches(pieces: Sequence[Events]) -> list[NDArray[np.uint32]]:
-    """Return (at most SKETCH,) rising hashes of runs of each piece's melodies."""
-    notes = np.concatenate([np.empty((0, 5), np.int64), *(events.notes for events in pieces)])
-    piece = segment_ids(offsets([len(events.notes) for events in pieces]))
-    is_pitched = notes[:, 4] != DRUMS
-    line = (piece * DRUMS + notes[:, 4])[is_pitched]
-    ms = np.rint(onset_seconds(pieces) * 1000).astype(np.int64)[is_pitched]
-    line, pitch = _melodies(line << _LINE_BITS | ms, notes[is_pitched, 2])
+def sketch_of(events: Events) -> NDArray[np.uint32]:
+    """Return (at most SKETCH,) rising hashes of runs of a piece's melodies."""
+    is_pitched = events.notes[:, 4] != DRUMS
+    ms = np.rint(onset_seconds(events) * 1000).astype(np.int64)[is_pitched]
+    _, _, pitch, _, line = events.notes[is_pitched].T
+    line, pitch = _melodies(line << _LINE_BITS | ms, pitch)
 
     intervals = np.diff(pitch).astype(np.uint64)
     count = max(0, len(pitch) - RUN)
@@ -68,13 +59,7 @@ def sketches(pieces: Sequence[Events]) -> list[NDArray[np.uint32]]:
         run = (run + intervals[place : place + count]) * np.uint64(0x9E3779B97F4A7C15)
         run ^= run >> np.uint64(29)
     is_whole = line[:count] == line[RUN:]
-    run = run[is_whole] >> np.uint64(64 - _HASH_BITS)
-    key = np.unique((line[:count][is_whole] // DRUMS) << _HASH_BITS | run.astype(np.int64))
-    ends = np.searchsorted(key, np.arange(len(pieces) + 1) << _HASH_BITS)
-    return [
-        key[begin : min(begin + SKETCH, end)].astype(np.uint32)
-        for begin, end in pairwise(ends.tolist())
-    ]
+    return np.unique(run[is_whole] >> np.uint64(32))[:SKETCH].astype(np.uint32)
 
 
 def _melodies(key: Ints, pitch: Ints) -> tuple[Ints, Ints]:
@@ -105,7 +90,7 @@ def find_works(
     """Return the numbers of each work's pieces: those alike, and those alike to one of them.
 
     Args:
-        found: the `sketches` of all pieces.
+        found: the sketches of all pieces, as `sketch_of` makes them.
         fingerprints: of all pieces; those that have the same are one work, however short.
     """
     numbers: dict[bytes, int] = {}

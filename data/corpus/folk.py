@@ -17,9 +17,8 @@ import numpy as np
 from music21 import abcFormat, common, pitch
 from tqdm import tqdm
 
-from data.canonical import ScoreBatch
 from data.corpus import embedded
-from data.corpus.duplicates import fingerprints
+from data.corpus.duplicates import fingerprint_of
 from data.corpus.embedded import BuildReport, LeftOutError, Pieces
 from data.corpus.options import SPLITS
 from data.score import Grid, Score
@@ -60,7 +59,7 @@ def _tunes(grid: Grid, progress: bool) -> Pieces:
     copies: set[bytes] = set()
     first = first_versions(scores)
     names = list(tunes)
-    for number, copy in enumerate(fingerprints(ScoreBatch.from_scores(scores))):
+    for number, copy in enumerate(map(fingerprint_of, scores)):
         if copy in copies:
             yield names[number], LeftOutError("the same as another, note for note")
         else:

@@ -1,23 +1,21 @@
-"""Music files -> canonical scores: read, checked and brought to the grid, many at once."""
+"""Music files -> canonical scores: read, checked and brought to the grid."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from common.arrays import Ints, reduce_segments
-from data.canonical import GridChanges, ScoreBatch
+from data.canonical import GridChanges
 from data.corpus.advice import Trial, try_options
 from data.corpus.find_files import find_music_files, is_midi
 from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
-from data.midi.quantize import MidiError, batch_from_events, refusals
-from data.score import Grid
+from data.midi.quantize import MidiError, score_from_events
+from data.score import Grid, Score
 
-MOST_AT_ONCE = 2**16 - 1  # pieces
 MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes
 
 
@@ -34,13 +32,21 @@ class MusicFolder:
 
 
 @dataclass(frozen=True)
+class ReadPiece:
+    """The piece in a music file."""
+
+    score: Score
+    events: Events  # what the file says of the instruments that are kept
+    changes: GridChanges  # what bringing it to the grid changed
+    unkept_notes: int  # by instruments that were not asked for
+
+
+@dataclass(frozen=True)
 class MidiPieces:
-    """The P pieces in some music files."""
+    """The pieces in some music files."""
 
     names: list[str]  # of their files
-    scores: ScoreBatch
-    events: list[Events]  # what each file says of the instruments that are kept
-    grid_changes: list[GridChanges]  # what bringing each to the grid changed
+    scores: list[Score]
     unkept_notes: list[int]  # notes of each by instruments that were not asked for
     left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
 
@@ -51,41 +57,30 @@ class MidiPieces:
 
 
 def read_pieces(
-    names: Sequence[str], folder: MusicFolder, grid: Grid, instruments: Instruments
-) -> MidiPieces:
-    """Read music files by their names in a folder; what is no piece is left out with a reason."""
-    played: dict[str, Events] = {}
-    reasons: dict[str, str] = {}
+    names: Iterable[str], folder: MusicFolder, grid: Grid, instruments: Instruments
+) -> Iterator[tuple[str, ReadPiece | str]]:
+    """Read music files by their names in a folder; yield each with its piece, or why it is none."""
     for name in names:
+        path = folder.file(name)
+        found: ReadPiece | str
         try:
-            played[name] = read_events(folder.file(name))
+            found = _read_piece(path, grid, instruments)
         except (MidiError, OSError) as error:
-            reasons[name] = reason_of(error, folder.file(name))
-    kept = {name: fold(events, instruments) for name, events in played.items()}
-    refused = refusals(list(kept.values()), grid)
-    for number, (name, events) in enumerate(played.items()):
-        if number in refused:
-            reasons[name] = refused[number]
-        elif not len(events.notes):
-            reasons[name] = "it holds no notes"
-        elif not len(kept[name].notes):
-            reasons[name] = "it holds no notes of the instruments to keep"
-    pieces = [name for name in names if name not in reasons]
-    scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
-    long = np.flatnonzero(least_tokens(scores) > MOST_TOKENS).tolist()
-    if long:  # the others are read again, alone
-        reason = f"it takes over {MOST_TOKENS:,} tokens: too many notes, or held too long"
-        reasons |= {pieces[number]: reason for number in long}
-        pieces = [name for name in pieces if name not in reasons]
-        scores, grid_changes = batch_from_events([kept[name] for name in pieces], grid)
-    return MidiPieces(
-        pieces,
-        scores,
-        [kept[name] for name in pieces],
-        grid_changes,
-        [len(played[name].notes) - len(kept[name].notes) for name in pieces],
-        [(name, reasons[name]) for name in names if name in reasons],
-    )
+            found = reason_of(error, path)
+        yield name, found
+
+
+def _read_piece(path: Path, grid: Grid, instruments: Instruments) -> ReadPiece:
+    played = read_events(path)
+    kept = fold(played, instruments)
+    score, changes = score_from_events(kept, grid)
+    if not len(kept.notes):
+        which = " of the instruments to keep" if len(played.notes) else ""
+        raise MidiError(f"it holds no notes{which}")
+    if least_tokens(score) > MOST_TOKENS:
+        most = f"{MOST_TOKENS:,} tokens"
+        raise MidiError(f"it takes over {most}: too many notes, or held too long")
+    return ReadPiece(score, kept, changes, len(played.notes) - len(kept.notes))
 
 
 def read_trials(
@@ -106,7 +101,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
 
     Raises:
         FileNotFoundError: no such file or folder.
-        MidiError: a file that was named is no piece, there is none in a folder, or too many are.
+        MidiError: a file that was named is no piece, or there is none in a folder.
         OSError: a folder cannot be listed.
     """
     names: list[str] = []
@@ -114,31 +109,35 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
     named = set()
     for path in map(Path, paths):
         if path.is_dir():
-            found, left_out = find_music_files(path)
-            names += [str(path / name) for name in found]
+            inside, left_out = find_music_files(path)
+            names += [str(path / name) for name in inside]
             unread += [(str(path / name), reason) for name, reason in left_out]
-            if not found:
+            if not inside:
                 raise MidiError(f"{path}: no music file in it")
         elif not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
         else:
             names.append(str(path))
             named.add(str(path))
-    if len(names) > MOST_AT_ONCE:
-        raise MidiError(f"{len(names):,} files: name at most {MOST_AT_ONCE:,} of them")
-    read = read_pieces(list(dict.fromkeys(names)), MusicFolder(Path()), grid, instruments)
-    for name, reason in read.left_out:
+    read, reasons = MidiPieces([], [], [], unread), list[tuple[str, str]]()
+    for name, found in read_pieces(dict.fromkeys(names), MusicFolder(Path()), grid, instruments):
+        if isinstance(found, str):
+            reasons.append((name, found))
+        else:
+            read.names.append(name)
+            read.scores.append(found.score)
+            read.unkept_notes.append(found.unkept_notes)
+    for name, reason in reasons:
         if name in named or not read.names:
             raise MidiError(f"{name}: {reason}")
-    return replace(read, events=[], left_out=sorted(read.left_out + unread))
+    return replace(read, left_out=sorted(reasons + unread))
 
 
-def least_tokens(scores: ScoreBatch) -> Ints:
-    """Count (P,) the tokens of each piece at least: Bars, Notes, their Extends, Durations."""
-    longest = scores.grid.bar_steps(*scores.grid.default_meter)
-    of_note = 2 + (scores.notes["duration"].astype(np.int64) - 1) // longest
-    of_notes = reduce_segments(np.add, of_note, scores.note_offsets, empty=0)
-    return np.asarray(of_notes + np.diff(scores.bar_offsets))
+def least_tokens(score: Score) -> int:
+    """Count the tokens of a piece at least: Bars, Notes, their Extends, Durations."""
+    longest = score.grid.bar_steps(*score.grid.default_meter)
+    extends = (score.notes["duration"].astype(np.int64) - 1) // longest
+    return len(score.bars) + 2 * len(extends) + int(extends.sum())
 
 
 def reason_of(error: Exception, path: Path) -> str:

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Bools, Ints, segment_ids
-from data.canonical import ScoreBatch
+from common.arrays import Bools, Ints
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
-from data.score import DRUMS, MOST_PROGRAM, Grid
-from data.tokens.batch_tokenizer import decode_batch
+from data.score import DRUMS, MOST_PROGRAM, Grid, Score
+from data.tokens.tokenizer import decode_parts
 from data.tokens.vocabulary import Vocabulary
 
 REPRESENTATIONS = ("line", "texture")
@@ -84,18 +83,20 @@ class SharedRun:
         )
 
 
-def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
-    """Return the notes of some pieces in one of REPRESENTATIONS."""
-    is_pitched = batch.notes["program"] != DRUMS
-    notes = batch.notes[is_pitched]
-    piece, bar = segment_ids(batch.note_offsets)[is_pitched], _bar_numbers(batch)[is_pitched]
+def note_sequence(scores: Sequence[Score], representation: str) -> NoteSequence:
+    """Return the notes of some pieces, one at least, in one of REPRESENTATIONS."""
+    notes = np.concatenate([score.notes for score in scores])
+    piece = np.repeat(np.arange(len(scores)), [len(score.notes) for score in scores])
+    bar = np.concatenate([score.bar_positions[0] + score.first_number for score in scores])
+    is_pitched = notes["program"] != DRUMS
+    notes, piece, bar = notes[is_pitched], piece[is_pitched], bar[is_pitched]
     onset, pitch, program = (notes[name].astype(np.int64) for name in ("onset", "pitch", "program"))
     program = program if representation == "line" else np.full(len(notes), -1)
     line = piece * (MOST_PROGRAM + 1) + program
     order = np.lexsort((pitch, onset, line))
     place = np.stack([line, onset, pitch])[:, order]
     if representation == "line":
-        release = batch.grid.steps_per_beat // 8  # of a note held into the next
+        release = scores[0].grid.steps_per_beat // 8  # of a note held into the next
         duration = notes["duration"][order].astype(np.int64)
         order = order[_is_on_top(place[0], place[1], place[2], duration, release)]
     else:
@@ -107,13 +108,6 @@ def note_sequence(batch: ScoreBatch, representation: str) -> NoteSequence:
     left = np.repeat(ends, np.diff(ends, prepend=-1)) - np.arange(len(line)) + 1
     step = np.where(is_last, -1 - np.arange(len(line)), step)
     return NoteSequence(piece[order], program[order], bar[order], onset, pitch, step, left)
-
-
-def _bar_numbers(batch: ScoreBatch) -> Ints:
-    """Return (N,) the number of the bar that each note begins in."""
-    pieces = [batch[number] for number in range(len(batch))]
-    found = [score.bar_positions[0] + score.first_number for score in pieces]
-    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _is_on_top(line: Ints, onset: Ints, pitch: Ints, duration: Ints, release: int) -> Bools:
@@ -136,7 +130,7 @@ def _is_on_top(line: Ints, onset: Ints, pitch: Ints, duration: Ints, release: in
 
 
 def find_matches(
-    pieces: ScoreBatch,
+    pieces: Sequence[Score],
     train: Split,
     vocabulary: Vocabulary,
     at_once: int = CHUNK,
@@ -194,17 +188,15 @@ def shared_runs(
 
 def _read_batches(
     train: Split, vocabulary: Vocabulary, at_once: int
-) -> Iterator[tuple[int, ScoreBatch]]:
+) -> Iterator[tuple[int, list[Score]]]:
     """Yield the pieces of a training set, some tokens at a time, and the index of the first.
 
     So memory does not grow with the set.
     """
     chunk_of = train.piece_offsets[:-1] // at_once
     for members in np.split(np.arange(len(train)), np.flatnonzero(np.diff(chunk_of)) + 1):
-        first, last = members[[0, -1]].tolist()
-        ends = train.piece_offsets[first : last + 2]
-        ids = train.tokens[ends[0] : ends[-1]].astype(np.int64)
-        yield first, decode_batch(ids, np.diff(ends), vocabulary)
+        found = [decode_parts(train.piece(number), vocabulary) for number in members.tolist()]
+        yield int(members[0]), [Score(*parts, vocabulary.grid) for parts in found]
 
 
 def _longest_matches(asked: Ints, there: Ints) -> tuple[Ints, Ints]:

@@ -92,9 +92,11 @@ class Split:
             raise ValueError("the tokens are not pieces")
 
     @classmethod
-    def of_ids(cls, names: Sequence[str], ids: Ints, lengths: Ints, vocabulary: Vocabulary) -> Self:
-        """Return pieces in memory, from their ids (N,), end to end, and their lengths (P,)."""
-        piece_offsets = offsets(lengths)
+    def of_pieces(
+        cls, names: Sequence[str], pieces: Sequence[Ints], vocabulary: Vocabulary
+    ) -> Self:
+        """Return pieces in memory, one at least, from the ids of each."""
+        ids, piece_offsets = np.concatenate(pieces), offsets([*map(len, pieces)])
         note_offsets = offsets(vocabulary.kind_of[ids] == Kind.NOTE)
         arrays = {
             "tokens": ids,

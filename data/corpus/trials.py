@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from common.worker_pool import Failed, guarded_batches
 from data.corpus.advice import Trial, advised_grid
 from data.corpus.options import CorpusOptions
@@ -118,15 +120,20 @@ def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading
 
 def _lost(folder: MusicFolder, some: Sequence[str], reading: Reading, workers: int) -> float:
     """Return the share of the notes of some files that are merged or cut short."""
-    grid, instruments = reading.grid, reading.instruments
-    read = partial(read_pieces, folder=folder, grid=grid, instruments=instruments)
+    count = partial(_count_lost, folder=folder, reading=reading)
+    counts = [found for _, found in guarded_batches(count, some, workers)]
+    notes, lost = np.sum([(0, 0), *(each for each in counts if isinstance(each, tuple))], axis=0)
+    return float(lost / max(1, notes))
+
+
+def _count_lost(names: Sequence[str], folder: MusicFolder, reading: Reading) -> tuple[int, int]:
+    """Return how many notes some files have, and how many of them are merged or cut short."""
     notes = lost = 0
-    for _, pieces in guarded_batches(read, some, workers):
-        if not isinstance(pieces, Failed):
-            merged = sum(changes.merged for changes in pieces.grid_changes)
-            notes += len(pieces.scores.notes) + merged
-            lost += merged + sum(changes.cut for changes in pieces.grid_changes)
-    return lost / max(1, notes)
+    for _, found in read_pieces(names, folder, reading.grid, reading.instruments):
+        if not isinstance(found, str):
+            notes += len(found.score.notes) + found.changes.merged
+            lost += found.changes.merged + found.changes.cut
+    return notes, lost
 
 
 def _words(before: CorpusOptions, after: CorpusOptions) -> str:

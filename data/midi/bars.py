@@ -5,13 +5,19 @@ import math
 
 import numpy as np
 
-from common.arrays import Reals
+from common.arrays import Ints, Reals
 from data.midi.events import Events
 from data.score import MAX_BAR_BEATS
 
 LEAST_FIT = 0.5  # of onsets to beats, from 0 to 1; those that stray by 0.19 of a division fit so
 MOST_ASIDE = 1 / 8  # of a grid step, by which the beats of most notes may lie beside the file's
 _DIVISIONS = (4, 6, 8)  # of a quarter note: sixteenths, halves of triplets, 32nds
+
+
+def in_force(meters: Ints) -> Ints:
+    """Return the meters (M, 3) of a file in order, of several at a tick the last."""
+    meters = meters[np.argsort(meters[:, 0], kind="stable")]
+    return meters[np.diff(meters[:, 0], append=np.inf) > 0]
 
 
 def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: int) -> bool:
@@ -25,9 +31,7 @@ def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: in
     is_meter = np.all(events.meters[:, 1:] == meter, axis=1)
     if np.any(is_meter & (events.meters[:, 0] > last)):
         return False
-    heard = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
-    heard = heard[heard[:, 0] <= last]
-    heard = heard[np.diff(heard[:, 0], append=last + 1) > 0]  # of several at a tick the last
+    heard = in_force(events.meters[events.meters[:, 0] <= last])
     length = meter[0] * 4 / meter[1]
     bars = heard[:, 1] * 4 / heard[:, 2]
     if np.all((bars < length) & (length % bars == 0)):
@@ -89,10 +93,7 @@ def with_long_bars_split(events: Events) -> tuple[Events, int]:
     Returns:
         The events, and how many such bars there are until the last note begins.
     """
-    if not len(events.notes):  # then nothing was checked
-        return events, 0
-    meters = events.meters[np.argsort(events.meters[:, 0], kind="stable")]
-    meters = meters[np.diff(meters[:, 0], append=np.inf) > 0]  # of several at a tick the last
+    meters = in_force(events.meters)
     is_long = 4 * meters[:, 1] > MAX_BAR_BEATS * meters[:, 2]
     if not is_long.any():
         return events, 0

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,7 +27,8 @@ def encode(score: Score, vocabulary: Vocabulary) -> Ints:
     if score.grid != vocabulary.grid:
         raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
     notes, bars = score.notes, score.bars
-    meter = _index_of([*map(tuple, bars[["numerator", "denominator"]].tolist())], vocabulary)
+    codes = bars["numerator"].astype(np.int64) << 8 | bars["denominator"]
+    meter = _index("meter", codes, vocabulary.meter_codes, lambda code: f"{code >> 8}/{code & 255}")
     tempo = np.full(len(bars), -1)
     if vocabulary.grid.has_meter:
         tempo = _index("tempo", score.tempo_bpm, vocabulary.tempos)
@@ -161,22 +164,14 @@ def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) 
             of_bars[bar, 1], of_bars[bar, 2] = here.bar_length, here.tempo
 
 
-def _index_of(meters: list[tuple[int, int]], vocabulary: Vocabulary) -> Ints:
-    """Return (M,), the number of each meter in the vocabulary."""
-    numbers = {meter: number for number, meter in enumerate(vocabulary.meters)}
-    missing = set(meters) - set(numbers)
-    if missing:
-        named = ", ".join(f"{n}/{d}" for n, d in sorted(missing))
-        raise VocabularyError(f"the vocabulary has no meter {named}")
-    return np.array([numbers[meter] for meter in meters], dtype=np.int64)
-
-
-def _index(name: str, values: Ids, known: tuple[int, ...] | range) -> Ints:
+def _index(
+    name: str, values: Ids, known: Ints | Sequence[int], written: Callable[[int], str] = str
+) -> Ints:
     """Return the number of each value among the known ones, which rise."""
     rising = np.asarray(known)
     index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
     is_missing = rising[index] != values
     if is_missing.any():
-        named = ", ".join(map(str, np.unique(values[is_missing])[:5].tolist()))
+        named = ", ".join(map(written, np.unique(values[is_missing])[:5].tolist()))
         raise VocabularyError(f"the vocabulary has no {name} {named}")
     return index.astype(np.int64)

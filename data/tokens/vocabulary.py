@@ -99,6 +99,11 @@ class Vocabulary:
         return np.array([self.grid.bar_steps(*meter) for meter in self.meters])
 
     @cached_property
+    def meter_codes(self) -> Ints:
+        """(M,) one number for each meter, which rises as they do."""
+        return np.array([numerator << 8 | denominator for numerator, denominator in self.meters])
+
+    @cached_property
     def longest_bar(self) -> int:
         """Steps of the longest meter's bar."""
         return int(self.whole_bars.max())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.canonical import ScoreBatch, canonical
+from data.canonical import canonical
 from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, find_matches, note_sequence, shared_runs
 from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
@@ -31,7 +31,7 @@ def training_of(*pieces):
 def found_in(asked, *training):
     """The figures of one piece and its runs, by representation."""
     train, vocabulary = training_of(*training)
-    *_, found = find_matches(ScoreBatch.from_scores([asked]), train, vocabulary)
+    *_, found = find_matches([asked], train, vocabulary)
     return {
         name: vars(run_shares(found[name], range(1)))
         | {"runs": shared_runs(found[name], 0, train.names, Grid())}
@@ -94,14 +94,14 @@ def test_no_run_reaches_from_one_piece_or_line_into_the_next():
     halves = [piece(line(TUNE[:6])), piece(line(TUNE[6:]))]
     assert found_in(piece(line(TUNE)), *halves)["texture"]["longest"] == [6]
     train, vocabulary = training_of(piece(line(TUNE)))
-    *_, found = find_matches(ScoreBatch.from_scores(halves), train, vocabulary)
+    *_, found = find_matches(halves, train, vocabulary)
     assert run_shares(found["line"], range(2)).longest == [6, 6]
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
     notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
     score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    assert note_sequence(ScoreBatch.from_scores([score]), "line").bar.tolist() == list(range(12))
+    assert note_sequence([score], "line").bar.tolist() == list(range(12))
 
 
 def brute(asked, there):
@@ -123,12 +123,9 @@ def brute(asked, there):
 def test_as_long_as_found_note_by_note(asked, training):
     training = [*training[:2], asked[0], training[0]]
     train, vocabulary = training_of(*training)
-    *_, found = find_matches(ScoreBatch.from_scores(asked), train, vocabulary)
+    *_, found = find_matches(asked, train, vocabulary)
     for name in REPRESENTATIONS:
-        mine, there = (
-            note_sequence(ScoreBatch.from_scores(asked), name),
-            note_sequence(ScoreBatch.from_scores(training), name),
-        )
+        mine, there = note_sequence(asked, name), note_sequence(training, name)
         length = found[name].length
         assert length.tolist() == brute(mine.step.tolist(), there.step.tolist())
         assert found[name].notes.left[length > 1].tolist() >= length[length > 1].tolist()
@@ -138,7 +135,7 @@ def test_as_long_as_found_note_by_note(asked, training):
 
 def test_training_in_chunks_gives_the_same():
     train, vocabulary = training_of(*[tune(seed) for seed in range(6)])
-    asked = ScoreBatch.from_scores([transposed(tune(4), 3), tune(2), tune(99)])
+    asked = [transposed(tune(4), 3), tune(2), tune(99)]
     (whole,) = find_matches(asked, train, vocabulary)
     *parts, last = find_matches(asked, train, vocabulary, at_once=200)
     assert parts
@@ -155,7 +152,7 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
     train = corpus.split("train")
     number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
     copy = transposed(tune(number, bars=3 + number % 7), 2)
-    result = measure_originality(ScoreBatch.from_scores([copy, tune(99)]), ["copy", "new"], corpus)
+    result = measure_originality([copy, tune(99)], ["copy", "new"], corpus)
     assert result.training_pieces == len(train)
     copied, new = result.pieces
     for reading in REPRESENTATIONS:

@@ -9,13 +9,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from data.canonical import ScoreBatch
 from data.corpus.corpus import open_corpus
 from data.corpus.store import Split
 from data.extremes import Extremes
 from data.midi.io import midi_bytes
 from data.style import Style
-from data.tokens.batch_tokenizer import encode_batch
+from data.tokens.tokenizer import encode
 from generation.constraints import ConstraintError
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.chord_checker import what_is_broken
@@ -99,8 +98,8 @@ def test_runs_that_training_pieces_have_are_told_where_these_lie_here(
     pieces = done(write())
     vocabulary = models.load("quartet").vocabulary
     scores = [piece_of({"piece": piece}).score for piece in pieces]
-    ids, lengths = encode_batch(ScoreBatch.from_scores(scores), vocabulary)
-    train = Split.of_ids(["songs/first.mid", "second.mid"], ids, lengths, vocabulary)
+    encoded = [encode(score, vocabulary) for score in scores]
+    train = Split.of_pieces(["songs/first.mid", "second.mid"], encoded, vocabulary)
     corpus = SimpleNamespace(vocabulary=vocabulary, split={"train": train}.get)
     monkeypatch.setattr(models, "corpus_at_hand", lambda model: corpus)
     told = write()

@@ -38,9 +38,7 @@ def follow(side, vocabulary):
 
 def split_of(encoded, vocabulary):
     """The split that encoded pieces make."""
-    lengths = np.array([len(ids) for ids in encoded])
-    names = [str(number) for number in range(len(encoded))]
-    return Split.of_ids(names, np.concatenate(encoded), lengths, vocabulary)
+    return Split.of_pieces([*map(str, range(len(encoded)))], encoded, vocabulary)
 
 
 def random_split(seed, transpose):

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text import printable
-from data.canonical import ScoreBatch
 from data.corpus import build as build_module
 from data.corpus import reader
 from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
-from data.corpus.duplicates import fingerprints
+from data.corpus.duplicates import fingerprint_of
 from data.corpus.report import Copy, LeftOut, report_text
 from data.files.read import read_score
 from data.midi.instruments import Instruments
@@ -29,11 +28,6 @@ from tests.folders import report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, random_score, scores
 
 ROOT = Path(__file__).parents[3]
-
-
-def fingerprint(score):
-    (only,) = fingerprints(ScoreBatch.from_scores([score]))
-    return only
 
 
 def names(corpus):
@@ -127,7 +121,7 @@ def test_copies_in_another_key_have_one_fingerprint(score, semitones):
     pitch = score.notes["pitch"][score.notes["program"] != DRUMS] + semitones
     if not len(pitch) or pitch.min() < 0 or pitch.max() > 127:
         return
-    assert fingerprint(transposed(score, semitones)) == fingerprint(score)
+    assert fingerprint_of(transposed(score, semitones)) == fingerprint_of(score)
 
 
 @given(scores(), st.data())
@@ -141,7 +135,7 @@ def test_another_note_makes_another_fingerprint(score, data):
     if field == "pitch" and (notes["program"] != DRUMS).sum() == 1:
         return  # the only note that has a key
     changed = Score(notes, score.bars, score.tempo_bpm, GRID)
-    assert fingerprint(changed) != fingerprint(score)
+    assert fingerprint_of(changed) != fingerprint_of(score)
 
 
 def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, monkeypatch):

@@ -7,15 +7,11 @@ import numpy as np
 import pretty_midi
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from data.files.read import read_score
-from data.midi.events import Events
 from data.midi.io import midi_bytes, to_pretty_midi
 from data.midi.quantize import (
     MidiError,
-    batch_from_events,
-    refusals,
     score_from_events,
 )
 from data.score import SECONDS, Grid
@@ -165,44 +161,3 @@ def test_hundreds_of_scores_survive_a_file(tmp_path, grid):
 @settings(max_examples=50)
 def test_scores_survive_pretty_midi(score):
     assert score_in(to_pretty_midi(score), score.grid) == score
-
-
-def random_events(rng):
-    """Events with chords, repeats, changes of meter and tempo at any tick; some without notes,
-    and some that no music has."""
-    ticks_per_beat = int(rng.choice([1, 24, 96, 480]))
-    last = int(rng.integers(1, 20 * ticks_per_beat + 1))
-    notes = np.empty((int(rng.integers(0, 12)) * int(rng.integers(0, 4)), 5), dtype=np.int64)
-    notes[:, 0] = rng.integers(0, last, len(notes))
-    notes[:, 1] = notes[:, 0] + rng.integers(0, 3 * ticks_per_beat, len(notes))
-    notes[:, 2:] = rng.integers([60, 1, 0], [63, 128, 2], (len(notes), 3))
-    meters = np.empty((int(rng.integers(0, 4)), 3), dtype=np.int64)
-    meters[:, 0] = rng.choice([0, 0, last // 2, last, 2 * last], len(meters))
-    meters[:, 1] = rng.integers(1, 8, len(meters))
-    meters[:, 2] = rng.choice(
-        [1, 2, 4, 8, 32, 64], len(meters), p=[0.04, 0.26, 0.3, 0.3, 0.05, 0.05]
-    )
-    tempi = np.empty((int(rng.integers(0, 5)), 2))
-    tempi[:, 0] = rng.integers(0, 2 * last, len(tempi)) * rng.integers(0, 2, len(tempi))
-    tempi[:, 1] = rng.uniform(20, 300, len(tempi))
-    events = Events(ticks_per_beat, notes, meters, tempi)
-    if rng.random() < 0.2:
-        rows = (notes, meters, tempi)[rng.integers(3)]
-        rows[rng.integers(len(rows), size=min(1, len(rows)))] = rng.choice([-1, 0, 10**7])
-    return events
-
-
-@given(st.lists(st.integers(0, 2**32 - 1), max_size=8), st.sampled_from(BOTH))
-def test_many_pieces_at_once_become_what_each_alone_does(seeds, grid):
-    pieces = [random_events(np.random.default_rng(seed)) for seed in seeds]
-    alone, reasons = [], {}
-    for number, events in enumerate(pieces):
-        try:
-            alone.append(score_from_events(events, grid))
-        except MidiError as error:
-            reasons[number] = str(error)
-    assert refusals(pieces, grid) == reasons
-    sound = [events for number, events in enumerate(pieces) if number not in reasons]
-    batch_of_scores, losses = batch_from_events(sound, grid)
-    together = [batch_of_scores[number] for number in range(len(batch_of_scores))]
-    assert list(zip(together, losses, strict=True)) == alone
