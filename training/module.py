@@ -34,7 +34,6 @@ from training.options import ModelOptions
 
 TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
 BEGUN_RATES = 0.3  # of a run that begins with a model, by those of others
-MOST_WINDOWS = 8  # of a batch that a message lists
 
 
 def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
@@ -146,7 +145,7 @@ class MusicModule(LightningModule):
             total = cross_entropy(logits, targets)
         scored = targets != NOT_SCORED
         if not total.isfinite():
-            raise self._loss_error(total, batch_idx)
+            raise self._loss_error(total)
         is_note = self.kind_of[targets.clamp(min=0)] == self.data.vocabulary.note_kind
         n_tokens, n_notes = (of.sum().clamp(min=1) for of in (scored, is_note & scored))
         self.log("train/loss", total.detach() / n_tokens, prog_bar=True)
@@ -164,17 +163,13 @@ class MusicModule(LightningModule):
         hits = hits_by_kind(is_right.cpu().numpy(), kinds, len(self._kind_names))
         self._log_accuracy("train", hits)
 
-    def _loss_error(self, loss: Tensor, batch_idx: int) -> RunError:
+    def _loss_error(self, loss: Tensor) -> RunError:
         """Return the error of a loss that is not finite, with what may explain it."""
-        accumulate = self.trainer.accumulate_grad_batches
-        windows = self.data.describe(self.global_step * accumulate + batch_idx % accumulate)
         name = self._first_not_finite()
         cause = f"{name} is not finite" if name else "all weights are finite"
         return RunError(
-            f"step {self.global_step + 1}: the loss is {loss.item()} ({cause}); in the batch: "
-            f"{', '.join(windows[:MOST_WINDOWS])}{' ...' * (len(windows) > MOST_WINDOWS)}. The "
-            f"checkpoint before is untouched: train afresh with lower rates, or look at these "
-            f"pieces"
+            f"step {self.global_step + 1}: the loss is {loss.item()} ({cause}). The checkpoint "
+            f"before is untouched: train afresh with lower rates"
         )
 
     def _first_not_finite(self) -> str | None:

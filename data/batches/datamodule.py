@@ -115,10 +115,6 @@ class MusicDataModule(LightningDataModule):
         """Return endless batches (`TrainingBatch`)."""
         return _TrainingBatches(self, self.source.training())
 
-    def describe(self, step: int) -> list[str]:
-        """Describe each window of a training batch, by its number, in a line for people."""
-        return self.source.training().describe(self.options.seed, step, self.options.batch_size)
-
     def val_dataloader(self) -> WholePieces:
         """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
 

@@ -259,26 +259,13 @@ class SequenceWindows:
 
     def batch(self, seed: int, step: int, size: int) -> tuple[Ints, Ints, None]:
         """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
-        member, first = self._choose(seed, step, size)
-        source = first[:, None] + np.arange(self._length)  # (B, W)
-        end = self._split.piece_offsets[member + 1][:, None]
-        window = self._split.tokens[np.minimum(source, end - 1)].astype(np.int64)
-        return *ids_and_targets(window, source >= end), None
-
-    def describe(self, seed: int, step: int, size: int) -> list[str]:
-        """Describe each window of a batch: which sequence, from which of its tokens on."""
-        member, first = self._choose(seed, step, size)
-        place = first - self._split.piece_offsets[member] + 1
-        names = [self._split.names[number] for number in member]
-        return [f"{name} from token {p}" for name, p in zip(names, place, strict=True)]
-
-    def _choose(self, seed: int, step: int, size: int) -> tuple[Ints, Ints]:
-        """Draw (size,) sequences, by their places in the split, and where in it windows begin."""
-        rng = np.random.default_rng([seed, step])
-        place = rng.integers(self._places[-1], size=size)
+        place = np.random.default_rng([seed, step]).integers(self._places[-1], size=size)
         member = np.searchsorted(self._places, place, side="right")
-        begin = self._split.piece_offsets[member]
-        return member, begin + place - np.append(0, self._places)[member]
+        begin, end = self._split.piece_offsets[member], self._split.piece_offsets[member + 1]
+        first = begin + place - np.append(0, self._places)[member]
+        source, end = first[:, None] + np.arange(self._length), end[:, None]
+        window = self._split.tokens[np.minimum(source, end - 1)].astype(np.int64)  # (B, W)
+        return *ids_and_targets(window, source >= end), None
 
 
 def rebase(history: Ints, context_length: int) -> Ints:

@@ -110,16 +110,6 @@ class TrainingWindows:
         ids = misread(ids, np.where(is_given, 0, drawn.slip), self._slips)
         return ids, targets, self.features.compute(ids, context)
 
-    def describe(self, seed: int, step: int, size: int) -> list[str]:
-        """Say where each window of a `batch` comes from: piece, bar, semitones moved."""
-        drawn = self._choose(seed, step, size)
-        names = [self._split.names[index] for index in drawn.piece]
-        number = drawn.bar - self._cutter.first_bar[drawn.piece] + 1
-        return [
-            f"{name} from bar {first}" + (f" moved by {moved:+d}" if moved else "")
-            for name, first, moved in zip(names, number, drawn.shift, strict=True)
-        ]
-
     def _choose(self, seed: int, step: int, size: int) -> _Drawn:
         rng, options = np.random.default_rng([seed, step]), self._options
         piece, bar = self._cutter.draw(rng, size)

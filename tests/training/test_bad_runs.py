@@ -1,18 +1,15 @@
 """Runs that cannot go on, or not as they were asked to: one line, exit code 2, nothing lost."""
 
-import itertools
 import math
 import resource
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
-from data.tokens.vocabulary import Kind
 from generation.model import corpus_of, load
 from tests.folders import write_tunes
 from tests.processes import run_apart
@@ -30,9 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("each", [1, 2])
-def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
-    folder, capsys, monkeypatch, each
-):
+def test_a_loss_that_is_not_finite_stops_the_run(folder, capsys, monkeypatch, each):
     forward, seen = MusicModule.forward, []
 
     def overflowing(self, ids, control=None):
@@ -44,32 +39,11 @@ def test_a_loss_that_is_not_finite_stops_and_names_what_was_in_the_batch(
     run = ("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0)
     line = refusal(capsys, *words(*run, "--trainer.val_check_interval", 10))
     assert "step 14: the loss is nan (all weights are finite)" in line
-    assert line.count(".mid from bar ") == 3
     assert torch.load(LAST, weights_only=True)["global_step"] == 10
     monkeypatch.undo()
     monkeypatch.chdir(folder.parent)
     fit(*run, "--ckpt_path", "last")
     assert torch.load(LAST, weights_only=True)["global_step"] == 20
-
-
-def test_a_window_is_described_by_where_its_tokens_stand(folder):
-    data = MusicDataModule(DataOptions(path="tunes", batch_size=4, transpose=0), context_length=64)
-    data.prepare_data()
-    split, kind_of = data.corpus.split("train"), data.vocabulary.kind_of
-    batches = itertools.islice(data.train_dataloader(), 5)
-    seen = set()
-    for step, batch in enumerate(batches):
-        for window, ids in zip(data.describe(step), batch["ids"].numpy(), strict=True):
-            name, bar = window.split(" from bar ")
-            seen.add(bar)
-            piece = split.piece(split.names.index(name))
-            bars = np.flatnonzero(kind_of[piece] == Kind.BAR)
-            begins = piece[0 if bar == "1" else bars[int(bar) - 1] :]
-            # a tempo is restated where a window begins in mid-piece
-            window = ids[~np.isin(kind_of[ids], (Kind.TEMPO, Kind.PAD))]
-            untimed = begins[kind_of[begins] != Kind.TEMPO]
-            assert window.tolist() == untimed[: len(window)].tolist()
-    assert len(seen) > 1
 
 
 def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, monkeypatch):
