@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar, cast
@@ -41,25 +40,9 @@ def guarded(
     items: Iterable[Item],
     workers: int = 1,
     limit_seconds: float = LIMIT_SECONDS,
+    most_items: int = 1,
 ) -> Iterator[tuple[Item, Result | Failed]]:
-    """Yield (item, work(item)) of every item, in order, each by itself; as `guarded_batches`."""
-    each: partial[list[Result]] = partial(_each, work)
-    for batch, results in guarded_batches(each, items, workers, limit_seconds, most_items=1):
-        yield batch[0], results if isinstance(results, Failed) else results[0]
-
-
-def _each(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
-    return [work(item) for item in items]
-
-
-def guarded_batches(
-    work: Callable[[list[Item]], Result],
-    items: Iterable[Item],
-    workers: int = 1,
-    limit_seconds: float = LIMIT_SECONDS,
-    most_items: int = MOST_ITEMS,
-) -> Iterator[tuple[list[Item], Result | Failed]]:
-    """Yield (batch, work(batch)) of batches of items, in order, worked on in other processes.
+    """Yield (item, work(item)) of every item, in order, worked on in other processes.
 
     Where a worker dies (a native crash, an exception that `work` lets out), takes more than
     `limit_seconds` or asks for too much memory, the items of its batch are tried again one by
@@ -72,10 +55,7 @@ def guarded_batches(
         items: read as they are needed.
         workers: processes; they start when there is work for them.
         limit_seconds: of wall clock, for a batch. (Memory is limited on Linux only.)
-        most_items: of a batch.
-
-    Returns:
-        `Failed` stands for the result of a batch of one item only.
+        most_items: of a batch, which a worker takes at once; MOST_ITEMS where each takes little.
 
     Raises:
         RuntimeError: workers die before they begin to work.
@@ -93,13 +73,13 @@ def guarded_batches(
                 return
             for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):
                 batch = worker.give_back()
-                if isinstance(batch.result, Failed) and not batch.is_last_try:
+                if batch.has_failed and not batch.is_last_try:
                     at = window.index(batch)
                     is_alone = len(batch.items) == 1
                     window[at : at + 1] = [_Batch([item], is_alone) for item in batch.items]
             if window[0].is_done:
                 batch = window.pop(0)
-                yield batch.items, cast(Result | Failed, batch.result)
+                yield from zip(batch.items, batch.results, strict=True)
     finally:
         for worker in team:
             worker.stop()
@@ -113,13 +93,14 @@ class _Batch(Generic[Item, Result]):
     is_last_try: bool = False
     is_taken: bool = False  # by a worker
     is_done: bool = False
-    result: Result | Failed | None = None
+    has_failed: bool = False  # as a whole
+    results: list[Result | Failed] = field(default_factory=list)
 
 
 class _Worker(Generic[Item, Result]):
     """A process, which starts with the first batch, and the batch it works on."""
 
-    def __init__(self, work: Callable[[list[Item]], Result], limit_seconds: float) -> None:
+    def __init__(self, work: Callable[[Item], Result], limit_seconds: float) -> None:
         self.work, self.limit_seconds = work, limit_seconds
         self.batch: _Batch[Item, Result] | None = None
         self.deadline = 0.0
@@ -150,14 +131,15 @@ class _Worker(Generic[Item, Result]):
         other.close()
 
     def give_back(self) -> _Batch[Item, Result]:
-        """Return the batch with its result."""
+        """Return the batch with its results."""
         batch, self.batch = cast(_Batch[Item, Result], self.batch), None
         batch.is_done = True
-        batch.result = Failed(f"took more than {self.limit_seconds:g} seconds")
+        results: list[Result | Failed] | Failed
+        results = Failed(f"took more than {self.limit_seconds:g} seconds")
         process = self.process
         try:
             if self.pipe.poll():
-                batch.result = self.pipe.recv()
+                results = self.pipe.recv()
             else:
                 self.stop()
         except (EOFError, OSError):
@@ -167,7 +149,9 @@ class _Worker(Generic[Item, Result]):
             cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
             if not self.has_begun.value:
                 raise RuntimeError(f"worker processes die as they start ({cause})") from None
-            batch.result = Failed(f"the reader crashed on it ({cause})")
+            results = Failed(f"the reader crashed on it ({cause})")
+        batch.has_failed = isinstance(results, Failed)
+        batch.results = [results] if isinstance(results, Failed) else results
         return batch
 
     def stop(self) -> None:
@@ -190,7 +174,7 @@ def _done_or_overdue(
     return [worker for worker in busy if worker.pipe in ready or now >= worker.deadline]
 
 
-def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result]) -> None:
+def _serve(pipe: Connection, has_begun: Any, work: Callable[[Item], Result]) -> None:
     """Serve as a worker: batches in, results out, until this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent tidies up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -200,7 +184,7 @@ def _serve(pipe: Connection, has_begun: Any, work: Callable[[list[Item]], Result
         items = pipe.recv()
         has_begun.value = 1
         try:
-            pipe.send(work(items))
+            pipe.send([work(item) for item in items])
         except MemoryError:
             pipe.send(Failed(f"needs more than {MEMORY_BYTES >> 30} GiB of memory"))
 

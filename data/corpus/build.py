@@ -23,12 +23,12 @@ from tqdm import tqdm
 from common.arrays import Ints, offsets
 from common.files import write_json
 from common.text import printable
-from common.worker_pool import Failed, guarded_batches
+from common.worker_pool import MOST_ITEMS, Failed, guarded
 from data.canonical import GridChanges
 from data.corpus.duplicates import find_works, fingerprint_of, lowest_pitch, sketch_of
 from data.corpus.notation import notation_as_midi
 from data.corpus.options import FOLDERS, SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import MusicFolder, read_pieces
+from data.corpus.reader import MusicFolder, read_piece
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, Split, SplitCounts, write_split
 from data.corpus.survey import Survey, translation
@@ -66,10 +66,6 @@ class Piece:
     unkept_notes: int  # by instruments that were not asked for
 
 
-# The name of a file, and its piece and the ids of that in the widest vocabulary; or why it is none.
-Found = tuple[str, tuple[Piece, NDArray[np.uint16]] | str]
-
-
 def build(source: Source, out: Path, options: CorpusOptions, workers: int, progress: bool) -> None:
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
@@ -94,10 +90,12 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
         for ids in files.ids(workers, progress):
             file.write(ids.tobytes())
     numbers = files.split()
-    vocabulary = files.survey.vocabulary(options.transpose)
-    table = translation(files.survey.wide, vocabulary)
     wide_ids = np.memmap(scratch, np.uint16, "r")
     begins = offsets([piece.tokens for piece in files.pieces])
+    for chunk in _chunks(range(len(files.pieces)), np.diff(begins)):
+        files.survey.add(wide_ids[begins[chunk[0]] : begins[chunk[-1] + 1]])
+    vocabulary = files.survey.vocabulary(options.transpose)
+    table = translation(files.survey.wide, vocabulary)
 
     def pieces_of(split: str) -> Iterator[Split]:
         for chunk in _chunks(numbers[split], np.diff(begins)):
@@ -151,19 +149,14 @@ class _Pass:
             instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
         )
+        each = guarded(read, files, workers, most_items=MOST_ITEMS)
         hides = None if progress else True  # None: where there is no terminal
-        with tqdm(total=len(files), desc="reading", unit="file", disable=hides, leave=False) as bar:
-            for batch, found in guarded_batches(read, files, workers):
-                bar.update(len(batch))
-                used = list[NDArray[np.uint16]]()
-                for name, its in [(batch[0], found.reason)] if isinstance(found, Failed) else found:
-                    if isinstance(its, str):
-                        self.left_out.append(LeftOut(name, its))
-                    elif self._is_used(its[0]):
-                        used.append(its[1])
-                if used:
-                    self.survey.add(np.concatenate(used))
-                    yield from used
+        bar = tqdm(each, "reading", len(files), unit="file", disable=hides, leave=False)
+        for name, found in bar:
+            if isinstance(found, Failed):
+                self.left_out.append(LeftOut(name, found.reason))
+            elif self._is_used(found[0]):
+                yield found[1]
 
     def _is_used(self, piece: Piece) -> bool:
         """Count a piece, unless it is a copy that is not kept."""
@@ -245,29 +238,25 @@ class _Pass:
 
 
 def read_and_encode(
-    names: Sequence[str],
+    name: str,
     folder: MusicFolder,
     wide: Vocabulary,
     instruments: Instruments,
     begins_with_notes: bool,
-) -> list[Found]:
-    """Read music files by their names in a folder.
+) -> tuple[Piece, NDArray[np.uint16]] | Failed:
+    """Read a music file by its name in a folder; return its piece, and the ids of that.
 
     Bars before the first note are left out where it says so, or models would begin with silence.
     """
-    results = list[Found]()
-    for name, found in read_pieces(names, folder, wide.grid, instruments):
-        if isinstance(found, str):
-            results.append((name, found))
-            continue
-        score, changes = found.score, found.changes
-        if begins_with_notes and (empty := int(score.bar_positions[0][0])):
-            score, changes.empty_bars = score.excerpt(empty, len(score.bars)), empty
-        ids = encode(score, wide).astype(np.uint16)
-        marks = fingerprint_of(score), sketch_of(found.events), lowest_pitch(score)
-        piece = Piece(name, len(ids), *marks, changes, found.unkept_notes)
-        results.append((name, (piece, ids)))
-    return results
+    found = read_piece(name, folder, wide.grid, instruments)
+    if isinstance(found, Failed):
+        return found
+    score, changes = found.score, found.changes
+    if begins_with_notes and (empty := int(score.bar_positions[0][0])):
+        score, changes.empty_bars = score.excerpt(empty, len(score.bars)), empty
+    ids = encode(score, wide).astype(np.uint16)
+    marks = fingerprint_of(score), sketch_of(found.events), lowest_pitch(score)
+    return Piece(name, len(ids), *marks, changes, found.unkept_notes), ids
 
 
 def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
@@ -303,7 +292,7 @@ def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
 
 
 def _chunks(numbers: Sequence[int], sizes: Ints) -> list[Ints]:
-    """Cut the numbers of some pieces into those that are brought to the vocabulary together."""
+    """Cut the numbers of some pieces into those that are counted, or translated, together."""
     chunk = np.cumsum(sizes[numbers]) // CHUNK_TOKENS if numbers else np.empty(0)
     cut = np.split(np.array(numbers, dtype=np.int64), np.flatnonzero(np.diff(chunk)) + 1)
     return [each for each in cut if len(each)]

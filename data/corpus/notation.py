@@ -33,13 +33,12 @@ def notation_as_midi(
     names, left_out = [name for name in files if is_midi(name)], []
     notation = [tune for name in files if not is_midi(name) for tune in _tunes(folder, name)]
     convert = partial(_convert, folder=folder, into=into)
-    with tqdm(total=len(notation), desc="converting", disable=None if progress else True) as bar:
-        for (name, _, _), found in guarded(convert, notation, workers):
-            bar.update()
-            if reason := found.reason if isinstance(found, Failed) else found:
-                left_out.append((name, reason))
-            else:
-                names.append(name)
+    each, hides = guarded(convert, notation, workers), None if progress else True
+    for (name, _, _), found in tqdm(each, "converting", len(notation), disable=hides):
+        if isinstance(found, Failed):
+            left_out.append((name, found.reason))
+        else:
+            names.append(name)
     return sorted(names), left_out
 
 
@@ -54,16 +53,16 @@ def _tunes(folder: Path, name: str) -> list[Tune]:
     return [(f"{name}/{number + 1}.abc", name, number) for number in range(count)]
 
 
-def _convert(tune: Tune, folder: Path, into: Path) -> str:
-    """Write a piece as a MIDI file, and return why it cannot be, or nothing."""
+def _convert(tune: Tune, folder: Path, into: Path) -> Failed | None:
+    """Write a piece as a MIDI file, or return why it cannot be."""
     piece, name, number = tune
     try:
         kind, text = kind_of(content_of(folder / name))
         found = midi_or_reason((kind, tunes_of(text)[number] if kind == "abc" else text))
     except (MidiError, NotationError, OSError) as error:
         return reason_of(error, folder / name)
-    if isinstance(found, str):
+    if isinstance(found, Failed):
         return found
     (into / piece).parent.mkdir(parents=True, exist_ok=True)
     (into / piece).write_bytes(found)
-    return ""
+    return None

@@ -1,12 +1,13 @@
 """Music files -> canonical scores: read, checked and brought to the grid."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from common.worker_pool import Failed
 from data.canonical import GridChanges
 from data.corpus.advice import Trial, try_options
 from data.corpus.find_files import find_music_files, is_midi
@@ -56,44 +57,34 @@ class MidiPieces:
         return [f"{name}: left out: {reason}" for name, reason in self.left_out]
 
 
-def read_pieces(
-    names: Iterable[str], folder: MusicFolder, grid: Grid, instruments: Instruments
-) -> Iterator[tuple[str, ReadPiece | str]]:
-    """Read music files by their names in a folder; yield each with its piece, or why it is none."""
-    for name in names:
-        path = folder.file(name)
-        found: ReadPiece | str
-        try:
-            found = _read_piece(path, grid, instruments)
-        except (MidiError, OSError) as error:
-            found = reason_of(error, path)
-        yield name, found
-
-
-def _read_piece(path: Path, grid: Grid, instruments: Instruments) -> ReadPiece:
-    played = read_events(path)
-    kept = fold(played, instruments)
-    score, changes = score_from_events(kept, grid)
+def read_piece(
+    name: str, folder: MusicFolder, grid: Grid, instruments: Instruments
+) -> ReadPiece | Failed:
+    """Read a music file by its name in a folder."""
+    try:
+        played = read_events(folder.file(name))
+        kept = fold(played, instruments)
+        score, changes = score_from_events(kept, grid)
+    except (MidiError, OSError) as error:
+        return reason_of(error, folder.file(name))
     if not len(kept.notes):
         which = " of the instruments to keep" if len(played.notes) else ""
-        raise MidiError(f"it holds no notes{which}")
+        return Failed(f"it holds no notes{which}")
     if least_tokens(score) > MOST_TOKENS:
         most = f"{MOST_TOKENS:,} tokens"
-        raise MidiError(f"it takes over {most}: too many notes, or held too long")
+        return Failed(f"it takes over {most}: too many notes, or held too long")
     return ReadPiece(score, kept, changes, len(played.notes) - len(kept.notes))
 
 
-def read_trials(
-    names: Sequence[str], folder: MusicFolder, grid: Grid, instruments: Instruments
-) -> list[Trial]:
-    """Try other options than a grid's on each music file that can be read and has notes."""
-    found = []
-    for name in names:
-        with suppress(MidiError, OSError):
-            events = fold(read_events(folder.file(name)), instruments)
-            if len(events.notes):
-                found.append(try_options(events, grid))
-    return found
+def read_trial(
+    name: str, folder: MusicFolder, grid: Grid, instruments: Instruments
+) -> Trial | Failed:
+    """Try other options than a grid's on a music file, if it can be read and has notes."""
+    with suppress(MidiError, OSError):
+        events = fold(read_events(folder.file(name)), instruments)
+        if len(events.notes):
+            return try_options(events, grid)
+    return Failed("nothing to try")
 
 
 def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> MidiPieces:
@@ -120,9 +111,10 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
             names.append(str(path))
             named.add(str(path))
     read, reasons = MidiPieces([], [], [], unread), list[tuple[str, str]]()
-    for name, found in read_pieces(dict.fromkeys(names), MusicFolder(Path()), grid, instruments):
-        if isinstance(found, str):
-            reasons.append((name, found))
+    for name in dict.fromkeys(names):
+        found = read_piece(name, MusicFolder(Path()), grid, instruments)
+        if isinstance(found, Failed):
+            reasons.append((name, found.reason))
         else:
             read.names.append(name)
             read.scores.append(found.score)
@@ -140,8 +132,8 @@ def least_tokens(score: Score) -> int:
     return len(score.bars) + 2 * len(extends) + int(extends.sum())
 
 
-def reason_of(error: Exception, path: Path) -> str:
+def reason_of(error: Exception, path: Path) -> Failed:
     """Say why a file could not be read, without its path, which is known."""
     if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read ({error.strerror})"
-    return str(error).removeprefix(f"{path}: ")
+        return Failed(f"cannot be read ({error.strerror})")
+    return Failed(str(error).removeprefix(f"{path}: "))

@@ -5,12 +5,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
-from common.worker_pool import Failed, guarded_batches
+from common.worker_pool import MOST_ITEMS, Failed, guarded
 from data.corpus.advice import Trial, advised_grid
 from data.corpus.options import CorpusOptions
-from data.corpus.reader import MusicFolder, read_pieces, read_trials
+from data.corpus.reader import MusicFolder, read_piece, read_trial
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
 from data.score import DRUMS, Grid, Part
@@ -68,11 +66,11 @@ def reading_of(
         workers: processes that share the work.
     """
     some, instruments = some_of(files), options.kept_instruments
-    trials: list[Trial] = []
+    trials = list[Trial]()
     if options.is_open or options.instruments == "common" or options.parts == "track":
-        read = partial(read_trials, folder=folder, grid=options.time_grid, instruments=instruments)
-        for _, found in guarded_batches(read, some, workers):
-            trials += [] if isinstance(found, Failed) else found
+        read = partial(read_trial, folder=folder, grid=options.time_grid, instruments=instruments)
+        found = guarded(read, some, workers, most_items=MOST_ITEMS)
+        trials = [each for _, each in found if not isinstance(each, Failed)]
     tracks = [trial.tracks for trial in trials]
     if not options.is_open:
         return _closed(options, tracks)
@@ -121,19 +119,19 @@ def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading
 def _lost(folder: MusicFolder, some: Sequence[str], reading: Reading, workers: int) -> float:
     """Return the share of the notes of some files that are merged or cut short."""
     count = partial(_count_lost, folder=folder, reading=reading)
-    counts = [found for _, found in guarded_batches(count, some, workers)]
-    notes, lost = np.sum([(0, 0), *(each for each in counts if isinstance(each, tuple))], axis=0)
-    return float(lost / max(1, notes))
+    found = guarded(count, some, workers, most_items=MOST_ITEMS)
+    counts = [each for _, each in found if not isinstance(each, Failed)]
+    notes, lost = map(sum, zip((0, 0), *counts, strict=True))
+    return lost / max(1, notes)
 
 
-def _count_lost(names: Sequence[str], folder: MusicFolder, reading: Reading) -> tuple[int, int]:
-    """Return how many notes some files have, and how many of them are merged or cut short."""
-    notes = lost = 0
-    for _, found in read_pieces(names, folder, reading.grid, reading.instruments):
-        if not isinstance(found, str):
-            notes += len(found.score.notes) + found.changes.merged
-            lost += found.changes.merged + found.changes.cut
-    return notes, lost
+def _count_lost(name: str, folder: MusicFolder, reading: Reading) -> tuple[int, int] | Failed:
+    """Return how many notes a file has, and how many of them are merged or cut short."""
+    found = read_piece(name, folder, reading.grid, reading.instruments)
+    if isinstance(found, Failed):
+        return found
+    merged, cut = found.changes.merged, found.changes.cut
+    return len(found.score.notes) + merged, merged + cut
 
 
 def _words(before: CorpusOptions, after: CorpusOptions) -> str:

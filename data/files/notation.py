@@ -20,6 +20,7 @@ import numpy as np
 import symusic
 
 from common.verovio_toolkit import load_notation
+from common.worker_pool import Failed
 from data.files.musicxml import made_plain
 from data.files.part_programs import programs_of
 from data.files.source_text import NotationError
@@ -86,7 +87,7 @@ def midi_of(kind: str, text: str) -> bytes:
     return bytes(score.dumps_midi())
 
 
-def midi_or_reason(notation: tuple[str, str]) -> bytes | str:
+def midi_or_reason(notation: tuple[str, str]) -> bytes | Failed:
     """Return the music in notation, of a kind, as a MIDI file; or why there is none.
 
     This is for a process of its own, where native code prints its complaints to nobody.
@@ -96,7 +97,7 @@ def midi_or_reason(notation: tuple[str, str]) -> bytes | str:
     try:
         return midi_of(*notation)
     except NotationError as error:
-        return str(error)
+        return Failed(str(error))
 
 
 @dataclass

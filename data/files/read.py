@@ -65,11 +65,11 @@ def _midi_of(kind: str, text: str) -> bytes:
     from common.worker_pool import Failed, guarded
     from data.files.notation import midi_or_reason
 
-    found: bytes | str | Failed
+    found: bytes | Failed
     if multiprocessing.parent_process() is None:
         ((_, found),) = guarded(midi_or_reason, [(kind, text)])
     else:
         found = midi_or_reason((kind, text))
-    if not isinstance(found, bytes):
-        raise NotationError(found.reason if isinstance(found, Failed) else found)
+    if isinstance(found, Failed):
+        raise NotationError(found.reason)
     return found

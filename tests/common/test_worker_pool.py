@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common import worker_pool
-from common.worker_pool import Failed, guarded, guarded_batches
+from common.worker_pool import MOST_ITEMS, Failed, guarded
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,17 +49,18 @@ def test_results_come_in_order_of_the_items(workers):
 
 
 @pytest.mark.parametrize(
-    ("method", "workers", "items"),
+    ("method", "workers", "most_items", "items"),
     [
-        ("default", 1, range(100)),
-        ("default", 2, range(100)),
-        pytest.param("spawn", 1, [*range(5), *range(76, 79)], marks=pytest.mark.slow),
+        ("default", 1, 1, range(100)),
+        ("default", 1, MOST_ITEMS, range(100)),
+        ("default", 2, MOST_ITEMS, range(100)),
+        pytest.param("spawn", 1, 1, [*range(5), *range(76, 79)], marks=pytest.mark.slow),
     ],
 )
-def test_a_mishap_costs_one_item(method, workers, items, monkeypatch):
+def test_a_mishap_costs_one_item(method, workers, most_items, items, monkeypatch):
     if method != "default":  # what other platforms do
         monkeypatch.setattr(worker_pool, "_CONTEXT", multiprocessing.get_context(method))
-    results = list(guarded(mishap, items, workers, limit_seconds=3.0))
+    results = list(guarded(mishap, items, workers, 3.0, most_items))
     assert [item for item, _ in results] == list(items)
     reasons = {item: r.reason for item, r in results if isinstance(r, Failed)}
     expected = {
@@ -73,35 +74,12 @@ def test_a_mishap_costs_one_item(method, workers, items, monkeypatch):
     assert all(result == 2 * item for item, result in results if item not in reasons)
 
 
-def mishap_with_all(items):
-    """Has trouble once it has taken all its items."""
-    numbers = list(items)
-    if 31 in numbers:
-        crash()
-    if 60 in numbers:
-        raise MemoryError
-    return [2 * number for number in numbers]
-
-
-def test_a_mishap_with_a_whole_batch_costs_the_item_that_fails_alone():
-    results = list(guarded_batches(mishap_with_all, range(100)))
-    assert [item for items, _ in results for item in items] == list(range(100))
-    assert max(len(items) for items, _ in results) > 1
-    assert {items[0]: r.reason for items, r in results if isinstance(r, Failed)} == {
-        31: "the reader crashed on it (SIGABRT)",
-        60: "needs more than 2 GiB of memory",
-    }
-    well = [(items, r) for items, r in results if not isinstance(r, Failed)]
-    assert all(r == [2 * item for item in items] for items, r in well)
-    assert sum(len(items) for items, _ in well) == 98
-
-
 def test_items_are_read_no_further_than_a_few_batches_ahead():
     numbers = count()
-    results = guarded(double, numbers, 2)
+    results = guarded(double, numbers, 2, most_items=MOST_ITEMS)
     assert list(islice(results, 10_000)) == [(i, 2 * i) for i in range(10_000)]
     results.close()
-    most = (2 * worker_pool.LOOK_AHEAD + 1) * worker_pool.MOST_ITEMS
+    most = (2 * worker_pool.LOOK_AHEAD + 1) * MOST_ITEMS
     assert next(numbers) <= 10_000 + most
 
 
