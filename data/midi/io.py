@@ -19,7 +19,7 @@ from common.files import write_file
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
 from data.midi.quantize import MidiError
-from data.midi.repair import LAST_TICK, clipped, has_late_events, repaired, without_escapes
+from data.midi.repair import LAST_TICK, MESSAGE, mended, repaired, track_bytes, walk
 from data.score import DRUMS, Score
 
 MAX_NOTES = 300_000  # of a file
@@ -67,17 +67,20 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
-    if has_late_events(content):
+    walks = [walk(body) for _, body in track_bytes(content)]
+    if any(found.last_tick >= LAST_TICK for found in walks):
         raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
-    content, over = without_escapes(content), 0
+    # symusic takes the length of an escape (F7, a length, bytes to send) for the delta of the next
+    # event, and the bytes for events; those of a message (F0) it leaves alone
+    content, over = mended(content, [found.escapes for found in walks], MESSAGE), 0
     try:
         try:
             file = _parsed(content)
         except RuntimeError:
-            content, over = clipped(content)
-            if not over:
+            over = sum(len(found.over) for found in walks)
+            if not over or not all(found.is_whole for found in walks):
                 raise
-            file = _parsed(content)
+            file = _parsed(mended(content, [found.over for found in walks], 127))
     except (RuntimeError, ValueError) as error:
         raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
     notes = sum(len(track.notes) for track in file.tracks)
@@ -215,4 +218,4 @@ def _track_rows(track: symusic.core.TrackTick) -> Ints:
 
 
 def _columns(*columns: ArrayLike) -> Ints:
-    return np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
+    return np.ascontiguousarray(np.array(columns, dtype=np.int64).T)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import symusic
 from numpy.typing import NDArray
 
 from common.arrays import Ints
+from common.compiled import compiled, compiled_inside
 
 _CHUNK_HEAD = 8  # bytes: MTrk and a length
 _END_OF_TRACK = b"\xff\x2f\x00"
@@ -19,9 +19,8 @@ _LATE = 2 * (2**28 - 1)  # ticks, two such deltas: no note lasts so long
 _MOST_HANGING = 4096  # notes of one pitch
 _MOST_ENDS = 2**19  # that are put in: each takes 64 bytes, and hundreds while it is read
 LAST_TICK = 2**31 - _LATE - 1  # symusic counts to 2^31, and late ends are put in after the last
-_LONG_DELTAS = re.compile(rb"[\x80-\xff]{2,3}[\x00-\x7f]")  # and other bytes that look like one
-_DATA_BYTES = {0xC0: 1, 0xD0: 1}  # of a channel's messages; the others have 2
-_MESSAGE, _ESCAPE, _META = 0xF0, 0xF7, 0xFF  # status bytes of what has a length
+_OFF, _ON = 0x80, 0x90  # status bytes of notes
+MESSAGE, _ESCAPE, _META = 0xF0, 0xF7, 0xFF  # status bytes of what has a length
 
 
 def repaired(content: bytes) -> symusic.Score | None:
@@ -30,13 +29,16 @@ def repaired(content: bytes) -> symusic.Score | None:
     symusic pairs the beginnings and ends of a pitch first come, first served. So behind a beginning
     without an end each later note of that pitch would get the end of the one after it. Here a note
     that hangs ends where its pitch begins again, or says nothing where it does not. To find them,
-    ends of every pitch are put in, far too late: notes that hang last until there.
+    ends of every pitch are put in, far too late: notes that hang last until there. That takes four
+    times as long as to read a small file, so the few in which a note may hang are told first.
 
     Files that are not whole, or of very many tracks, are taken to have none.
 
     Raises:
         ValueError: too many hang.
     """
+    if not any(walk(body).may_hang for _, body in track_bytes(content)):
+        return None
     pitches, each = np.arange(128), 1
     n_tracks = content.count(b"MTrk")
     while True:
@@ -106,50 +108,15 @@ def _ends(time: Ints, end: Ints) -> Ints:
     return np.where(first == never, -1, first)
 
 
-def has_late_events(content: bytes) -> bool:
-    """Return whether something comes too late for symusic's ticks, which wrap, to find its end.
-
-    Few files have bytes that could be so many long deltas; only these are read event by event.
-    """
-    longest = sum(2 ** (7 * len(delta)) for delta in _LONG_DELTAS.findall(content))
-    if longest + len(content) * 2**14 < LAST_TICK:
-        return False
-    return any(walk(body).last_tick >= LAST_TICK for _, body in track_bytes(content))
-
-
-def without_escapes(content: bytes) -> bytes:
-    """Return a MIDI file with each escape (F7, a length, bytes to send) made a message (F0).
-
-    symusic takes an escape's length for the next event's delta, and its bytes for events. Most
-    files have no byte F7; a track that has some is read up to the last.
-    """
-    if _ESCAPE not in content:
-        return content
+def mended(content: bytes, places: list[list[int]], byte: int) -> bytes:
+    """Return a MIDI file with another byte at some places of each track."""
     mended, at = bytearray(content), 14
-    for _, body in track_bytes(content):
+    for (_, body), its in zip(track_bytes(content), places, strict=True):
         at += _CHUNK_HEAD
-        for escape in walk(body[: body.rfind(_ESCAPE) + 1]).escapes:
-            mended[at + escape] = _MESSAGE
+        for place in its:
+            mended[at + place] = byte
         at += len(body)
     return bytes(mended)
-
-
-def clipped(content: bytes) -> tuple[bytes, int]:
-    """Return a MIDI file with its data bytes over 127 made 127, as players do, and how many it had.
-
-    One in which a track is not whole is returned as it is, with none.
-    """
-    parts, count = [content[:14]], 0
-    for length, body in track_bytes(content):
-        found = walk(body)
-        if not found.is_whole:
-            return content, 0
-        mended = bytearray(body)
-        for at in found.over:
-            mended[at] = 127
-        parts += [b"MTrk", length.to_bytes(4, "big"), bytes(mended)]
-        count += len(found.over)
-    return b"".join(parts), count
 
 
 class Walk(NamedTuple):
@@ -157,45 +124,53 @@ class Walk(NamedTuple):
 
     last_tick: int
     is_whole: bool  # so is the last event
+    may_hang: bool  # a note, or who knows what in bytes that make no sense
     over: list[int]  # where data bytes over 127 stand
     escapes: list[int]  # where F7 begins an event
 
 
+@compiled
 def walk(body: bytes) -> Walk:
     """Read a track's events one after the other, as far as they can be read."""
     at = tick = status = 0
-    over: list[int] = []
-    escapes: list[int] = []
-    try:
-        while at < len(body):
-            delta, at = _number(body, at)
-            tick += delta
-            if body[at] >= 0x80:
-                status, at = body[at], at + 1
-                if status == _ESCAPE:
-                    escapes.append(at - 1)
-            elif status >= _MESSAGE:  # which nothing may follow without a status of its own
-                return Walk(tick, False, over, escapes)
-            if status >= _MESSAGE:  # a system message: its length comes before it
-                length, at = _number(body, at + (status == _META))
-                at += length
-            else:
-                data = range(at, at + _DATA_BYTES.get(status & 0xF0, 2))
-                over += [place for place in data if body[place] > 127]
-                at = data.stop
-    except IndexError:  # cut short
-        return Walk(tick, False, over, escapes)
-    return Walk(tick, at == len(body), over, escapes)
+    over, escapes = [at for _ in range(0)], [at for _ in range(0)]  # so Numba knows what they hold
+    sounding = np.zeros((16, 128), dtype=np.int32)  # notes that have begun, and not ended
+    while at < len(body):
+        delta, at = _number(body, at)
+        tick += delta
+        if at >= len(body) or (body[at] < 0x80 and status >= MESSAGE):
+            at = len(body) + 1  # cut short, or nothing may follow without a status of its own
+            break
+        if body[at] >= 0x80:
+            status, at = body[at], at + 1
+            if status == _ESCAPE:
+                escapes.append(at - 1)
+        if status >= MESSAGE:  # a system message: its length comes before it
+            length, at = _number(body, at + (status == _META))
+            at += length
+            continue
+        first, at = at, at + (1 if status & 0xE0 == 0xC0 else 2)  # of C0 and D0 one byte
+        for place in range(first, min(at, len(body))):
+            if body[place] > 127:
+                over.append(place)
+        if status & 0xE0 == _OFF and at <= len(body):  # or _ON
+            notes, pitch = sounding[status & 15], body[first] & 127
+            is_begun = status >= _ON and body[first + 1] > 0
+            notes[pitch] = max(notes[pitch] + (1 if is_begun else -1), 0)
+    is_whole = at == len(body)
+    may_hang = not is_whole or len(over) > 0 or bool(sounding.any())
+    return Walk(tick, is_whole, may_hang, over, escapes)
 
 
+@compiled_inside
 def _number(body: bytes, at: int) -> tuple[int, int]:
-    """Return a number of 7 bits a byte, and where it ends; IndexError if it has over four bytes."""
-    value, last = 0, at + 3
-    while body[at] >= 0x80:
-        if at == last:
-            raise IndexError(at)
-        value, at = value << 7 | body[at] & 0x7F, at + 1
-    return value << 7 | body[at], at + 1
+    """Return a number of 7 bits a byte, and where it ends; beyond all if it has over four bytes."""
+    value = 0
+    for place in range(at, min(at + 4, len(body))):
+        value = value << 7 | body[place] & 0x7F
+        if body[place] < 0x80:
+            return value, place + 1
+    return 0, len(body) + 1
 
 
 def track_bytes(content: bytes) -> list[tuple[int, bytes]]:
