@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.arrays import Records, offsets
+from common.compiled import compiled
 from data.score import (
     BAR,
     DRUMS,
@@ -55,22 +56,43 @@ def canonical(
         ValueError: a note or a bar that no Score can hold.
     """
     _check_ranges(notes, bars, tempo_bpm, grid)
-    count, notes = len(notes), notes.copy()
-    notes["duration"] = np.maximum(notes["duration"], 1)
-    voice = notes["program"].astype(np.int64) * 128 + notes["pitch"]
-    order = np.lexsort((-notes["velocity"], -notes["duration"], notes["onset"], voice))
-    notes, voice = notes[order], voice[order]
-    is_first = (np.diff(voice, prepend=-1) != 0) | (np.diff(notes["onset"], prepend=-1) != 0)
-    notes, voice = notes[is_first], voice[is_first]
-    # the next row is the next note of the same voice
-    room = np.where(np.diff(voice) == 0, np.diff(notes["onset"]), notes["duration"][:-1])
-    cut = int(np.count_nonzero(notes["duration"][:-1] > room))
-    notes["duration"][:-1] = np.minimum(notes["duration"][:-1], room)
+    voice = notes["program"].astype(np.int64) << 7 | notes["pitch"]
+    order = np.argsort(notes["onset"].astype(np.int64) << 16 | voice, kind="stable")
+    notes = notes.take(order)  # ten times as fast as notes[order]
+    left, cut = _merge_and_cut(notes)
+    merged, notes = len(notes) - left, notes[:left]
     notes["velocity"] = _VELOCITY_LEVEL_OF[notes["velocity"]]
-    notes = notes[np.lexsort((voice, notes["onset"]))]
-    last_onset = int(notes["onset"].max(initial=-1))
+    last_onset = int(notes["onset"][-1]) if left else -1
     bars, tempo = _fit_bars(bars, nearest_level(TEMPO_LEVELS, tempo_bpm), last_onset, grid)
-    return Score(notes, bars, tempo, grid), GridChanges(count - len(notes), cut)
+    return Score(notes, bars, tempo, grid), GridChanges(merged, cut)
+
+
+@compiled
+def _merge_and_cut(notes: Records) -> tuple[int, int]:
+    """Merge and cut notes, sorted by (onset, program, pitch): those that are left come first.
+
+    Returns:
+        How many are left, and how many of these were cut.
+    """
+    latest = np.full((MOST_PROGRAM + 1, 128), -1, dtype=np.int32)  # of each program and pitch
+    left = cut = 0
+    for number in range(len(notes)):
+        note = notes[number]
+        note["duration"] = max(note["duration"], 1)
+        before = latest[note["program"], note["pitch"]]
+        if before >= 0:
+            other, room = notes[before], note["onset"] - notes[before]["onset"]
+            if room == 0:
+                if (note["duration"], note["velocity"]) > (other["duration"], other["velocity"]):
+                    notes[before] = note
+                continue
+            if other["duration"] > room:
+                other["duration"] = room
+                cut += 1
+        latest[note["program"], note["pitch"]] = left
+        notes[left] = note
+        left += 1
+    return left, cut
 
 
 def _fit_bars(
@@ -81,12 +103,12 @@ def _fit_bars(
         meter = grid.default_meter
         bars = np.array([(*meter, grid.bar_steps(*meter))], dtype=BAR)
         tempo = np.array([grid.default_tempo_bpm], dtype=np.int32)
-    *begins, end = offsets(bars["length"]).tolist()
+    lines = offsets(bars["length"])
     numerator, denominator, _ = bars[-1].tolist()
     whole = grid.bar_steps(numerator, denominator)
-    added = max((last_onset - end) // whole + 1, 0)
-    begun = int(np.searchsorted(begins, last_onset, side="right"))
-    chosen = np.append(np.arange(begun), np.full(added, len(bars) - 1))
+    added = max((last_onset - int(lines[-1])) // whole + 1, 0)
+    begun = int(np.searchsorted(lines[:-1], last_onset, side="right"))
+    chosen = np.minimum(np.arange(begun + added), len(bars) - 1)  # the last again and again
     bars = bars[chosen]
     bars["length"][begun:] = whole
     return bars, tempo[chosen]
