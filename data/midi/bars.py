@@ -87,16 +87,18 @@ def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> 
     return dataclasses.replace(events, notes=notes, tempi=tempi, meters=meters)
 
 
-def with_long_bars_split(events: Events) -> tuple[Events, int]:
-    """Split bars of over MAX_BAR_BEATS into bars of 4/4, of which the last may be short.
+def meters_of(events: Events) -> tuple[Ints, int]:
+    """Return the meters (M, 3) in force, from the beginning on.
+
+    Bars of over MAX_BAR_BEATS are split into bars of 4/4, of which the last may be short.
 
     Returns:
-        The events, and how many such bars there are until the last note begins.
+        The meters, and how many such bars there are until the last note begins.
     """
-    meters = in_force(events.meters)
+    meters = in_force(np.concatenate([[[0, 4, 4]], events.meters]))
     is_long = 4 * meters[:, 1] > MAX_BAR_BEATS * meters[:, 2]
     if not is_long.any():
-        return events, 0
+        return meters, 0
     last = int(events.notes[:, 0].max())
     until = np.minimum(np.append(meters[1:, 0], last + 1), last + 1)
     rows, count = [meters[~is_long]], 0
@@ -107,7 +109,7 @@ def with_long_bars_split(events: Events) -> tuple[Events, int]:
         lines = lines[lines < end]
         rows.append(np.stack([lines, np.full_like(lines, 4), np.full_like(lines, 4)], axis=1))
         count += int(np.count_nonzero(lines <= last))
-    return dataclasses.replace(events, meters=np.concatenate(rows)), count
+    return in_force(np.concatenate(rows)), count
 
 
 def _first_place(events: Events, phase: float, division: int, meter: tuple[int, int]) -> int:

@@ -1,13 +1,15 @@
 """Events of a MIDI file to a Score: notes, bar lines and tempi brought to the grid."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.arrays import Reals, Records
+from common.arrays import Ints, Reals, Records
+from common.compiled import compiled, compiled_inside
 from data.canonical import GridChanges, canonical
-from data.midi.bars import barred_anew, in_force, with_long_bars_split
+from data.midi.bars import barred_anew, meters_of
 from data.midi.events import Events
 from data.midi.parts import with_parts
 from data.score import BAR, DRUMS, NOTE, Grid, Score, can_be_said
@@ -44,9 +46,9 @@ def score_from_events(events: Events, grid: Grid, blame: str = "") -> tuple[Scor
         events = barred_anew(events, grid.meter, grid.steps_per_beat)
     split_bars, bars, tempi = 0, np.empty(0, dtype=BAR), np.empty(0)
     if grid.has_meter:
-        events, split_bars = with_long_bars_split(events)
+        meters, split_bars = meters_of(events)
         exact = events.notes[:, :2] * grid.steps_per_beat / events.ticks_per_beat
-        bars, tempi = _bars(events, grid)
+        bars, tempi = _bars(events, meters, grid)
     else:
         exact = _seconds(events, events.notes[:, :2]) * grid.steps_per_beat
     steps = np.floor(exact + (0.5 + _NOISE)).astype(np.int64)
@@ -72,71 +74,94 @@ def _fault(events: Events, grid: Grid) -> str | None:
 
     After one value that cannot be true, none can be trusted.
     """
-    ticks_per_beat = events.ticks_per_beat
-    start, end, pitch, velocity, program = events.notes.T
+    ticks_per_beat, notes = events.ticks_per_beat, events.notes
+    extremes = notes.min(axis=0, initial=1), notes.max(axis=0, initial=0)
+    start, end, pitch, velocity, program = np.transpose(extremes).tolist()
+    is_backward = (notes[:, 1] < notes[:, 0]).any()
     tempo_tick, bpm = events.tempi.T
+    is_tempo = (tempo_tick >= 0) & (bpm > MIN_TEMPO_BPM) & (bpm < np.inf)
     meter_tick, numerator, denominator = events.meters.T
     is_said = can_be_said(numerator, denominator)
     shortest_bar = (numerator[is_said] * 4 / denominator[is_said]).min(initial=4.0)
-    beats = start.max(initial=0) / max(ticks_per_beat, 1)
+    beats = start[1] / max(ticks_per_beat, 1)
     faults = {
         "its time division is not in ticks a quarter note, so it has no beats": ticks_per_beat <= 0,
-        "a note begins before the piece does, or after it has ended": (start < 0) | (end < start),
-        f"a note lies beyond beat {MAX_BEATS:,}": end > MAX_BEATS * ticks_per_beat,
+        "a note begins before the piece does, or after it has ended": start[0] < 0 or is_backward,
+        f"a note lies beyond beat {MAX_BEATS:,}": end[1] > MAX_BEATS * ticks_per_beat,
         "a pitch lies outside 0..127, or a velocity outside 1..127": (
-            (pitch < 0) | (pitch > 127) | (velocity < 1) | (velocity > 127)
+            pitch[0] < 0 or velocity[0] < 1 or max(pitch[1], velocity[1]) > 127
         ),
-        "a program lies outside 0..127": (program < 0) | (program > DRUMS),
-        "a tempo of zero or infinity, or before the piece begins": (
-            (tempo_tick < 0) | ~np.isfinite(bpm) | ~(bpm > MIN_TEMPO_BPM)
-        ),
-        "a time signature that no MIDI file can say": ~is_said,
-        "a time signature before the piece begins": meter_tick < 0,
+        "a program lies outside 0..127": program[0] < 0 or program[1] > DRUMS,
+        "a tempo of zero or infinity, or before the piece begins": not is_tempo.all(),
+        "a time signature that no MIDI file can say": not is_said.all(),
+        "a time signature before the piece begins": (meter_tick < 0).any(),
         f"more than {MAX_BARS:,} bars": (
             grid.has_meter and len(events.meters) + beats / shortest_bar > MAX_BARS
         ),
     }
-    reason = next((reason for reason, is_wrong in faults.items() if np.any(is_wrong)), None)
-    if reason or grid.has_meter or not np.any(_seconds(events, end) > MAX_SECONDS):
+    reason = next((reason for reason, is_wrong in faults.items() if is_wrong), None)
+    if reason or grid.has_meter or not np.any(_seconds(events, notes[:, 1]) > MAX_SECONDS):
         return reason
     return f"longer than {MAX_SECONDS // 3600} hours"
 
 
-def _bars(events: Events, grid: Grid) -> tuple[Records, Reals]:
+def _bars(events: Events, meters: Ints, grid: Grid) -> tuple[Records, Reals]:
     """Return the bars up to that of the last onset, and (M,) quarter notes a minute of each."""
-    last_onset = int(events.notes[:, 0].max(initial=0))
-    is_heard = events.meters[:, 0] <= last_onset
-    meters = in_force(np.concatenate([[[0, 4, 4]], events.meters[is_heard]]))
+    last_onset, ticks_per_beat = int(events.notes[:, 0].max(initial=0)), events.ticks_per_beat
+    found = _bar_lines(meters, last_onset, (ticks_per_beat, grid.steps_per_beat))
+    exact, steps, number = map(np.array, zip(*found, strict=True))
+    bars = np.empty(len(exact) - 1, dtype=BAR)
+    _, bars["numerator"], bars["denominator"] = meters[number[:-1]].T
+    bars["length"] = steps[1:] - steps[:-1]
+    seconds, beats = _seconds(events, exact), (exact[1:] - exact[:-1]) / ticks_per_beat
+    return bars, 60 * beats / (seconds[1:] - seconds[:-1]) + _NOISE
 
-    def in_steps(ticks: NDArray[np.number] | float) -> Reals:
-        return np.asarray(np.floor(ticks * grid.steps_per_beat / events.ticks_per_beat + 0.5))
 
-    tick, numerator, denominator = meters.T
-    bar_ticks = numerator * 4 * events.ticks_per_beat / denominator
-    most_steps = grid.bar_steps(numerator, denominator)
-    last_line = tick[-1] + bar_ticks[-1] * ((last_onset - tick[-1]) // bar_ticks[-1])
-    end = last_line + bar_ticks[-1]
-    # a signature after the last onset may still say that the last bar is short
-    after = min(events.meters[~is_heard, 0].tolist(), default=np.inf)
-    if in_steps(after) - in_steps(last_line) <= most_steps[-1]:
-        end = after
-    until = np.append(tick[1:], end)
-    count = np.ceil((until - tick) / bar_ticks).astype(np.int64)
-    # bars may end between steps: what is left then, before the next signature, is none
-    before = tick + bar_ticks * (count - 2)
-    count -= (count > 1) & (in_steps(until) - in_steps(before) <= most_steps)
-    meter = np.repeat(np.arange(len(meters)), count)  # of each line but that at the end
-    number = np.arange(len(meter)) - (np.cumsum(count) - count)[meter]  # of each, in its meter
-    exact = np.append(tick[meter] + bar_ticks[meter] * number, end)
-    steps = in_steps(exact).astype(np.int64)
-    # of lines that round to one step a bar is made: the meter of the last, the time of the first
-    meter = meter[np.diff(steps) > 0]
-    lines, first = np.unique(steps, return_index=True)
-    beats = np.diff(exact[first]) / events.ticks_per_beat
-    bars = np.empty(len(meter), dtype=BAR)
-    bars["numerator"], bars["denominator"] = numerator[meter], denominator[meter]
-    bars["length"] = np.diff(lines)
-    return bars, 60 * beats / np.diff(_seconds(events, exact[first])) + _NOISE
+@compiled
+def _bar_lines(
+    meters: Ints, last_onset: int, beat: tuple[int, int]
+) -> list[tuple[float, float, int]]:
+    """Find the bar lines from the beginning to the end of the bar of the last onset.
+
+    Args:
+        meters: (M, 3) in force, the first from the beginning on.
+        last_onset: in ticks.
+        beat: ticks and steps of a quarter note.
+
+    Returns:
+        Of each line the exact tick, the step, and the number of the meter that it begins.
+    """
+    lines = [(0.0, 0.0, 0)]
+    for number in range(len(meters)):
+        tick, numerator, denominator = meters[number, 0], meters[number, 1], meters[number, 2]
+        if tick > last_onset:
+            break
+        bar_ticks = numerator * 4 * beat[0] / denominator
+        most_steps = -(-numerator * 4 * beat[1] // denominator)
+        until = float(meters[number + 1, 0]) if number + 1 < len(meters) else np.inf
+        if until > last_onset:
+            # a signature after the last onset may still say that the last bar is short
+            last = tick + bar_ticks * ((last_onset - tick) // bar_ticks)
+            if _step(until, beat) - _step(last, beat) > most_steps:
+                until = last + bar_ticks
+        count = math.ceil((until - tick) / bar_ticks)
+        # bars may end between steps: what is left then, before the next signature, is none
+        if count > 1:
+            before = tick + bar_ticks * (count - 2)
+            count -= _step(until, beat) - _step(before, beat) <= most_steps
+        for bar in range(count + 1):
+            line = tick + bar_ticks * bar if bar < count else until
+            step = _step(line, beat)
+            if step > lines[-1][1]:
+                lines.append((line, step, number))
+            else:  # of lines that round to one step: the time of the first, the meter of the last
+                lines[-1] = (lines[-1][0], step, number)
+    return lines
+
+
+@compiled_inside
+def _step(ticks: float, beat: tuple[int, int]) -> float:
+    return float(np.floor(ticks * beat[1] / beat[0] + 0.5))
 
 
 def _seconds(events: Events, ticks: NDArray[np.number]) -> Reals:
@@ -144,6 +169,7 @@ def _seconds(events: Events, ticks: NDArray[np.number]) -> Reals:
     tempi = np.concatenate([[[0.0, 120.0]], events.tempi])
     tick, bpm = tempi[np.argsort(tempi[:, 0], kind="stable")].T
     seconds_per_tick = 60 / (bpm * events.ticks_per_beat)
-    seconds = np.append(0.0, np.cumsum(np.diff(tick) * seconds_per_tick[:-1]))
-    at = np.searchsorted(tick, ticks, side="right") - 1
+    seconds = np.zeros(len(tick))
+    np.cumsum((tick[1:] - tick[:-1]) * seconds_per_tick[:-1], out=seconds[1:])
+    at = tick.searchsorted(ticks, side="right") - 1
     return np.asarray(seconds[at] + (ticks - tick[at]) * seconds_per_tick[at])
