@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Ints, offsets, segment_ids
-from data.keys import pitched_notes
+from common.compiled import compiled
 from data.midi.events import Events
 from data.midi.quantize import onset_seconds
 from data.score import DRUMS, Score
@@ -25,7 +25,8 @@ SHARE = 0.12  # of the runs of the shorter piece, that both have if they are one
 LEAST_RUNS = 8  # so many at least
 NEIGHBORS = 16  # that each piece is compared with: the next ones with the same run
 CHUNK_PIECES = 2048  # that are compared at once
-_LINE_BITS = 34  # of a sorting key that hold the milliseconds
+_PITCH_BITS, _MS_BITS = 7, 34  # of a sorting key, in which a line comes before them
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of hashes
 
 
 def fingerprint_of(score: Score) -> bytes:
@@ -36,52 +37,57 @@ def fingerprint_of(score: Score) -> bytes:
     """
     notes, lowest = score.notes, lowest_pitch(score)
     pitch = np.where(notes["program"] == DRUMS, notes["pitch"], notes["pitch"] - lowest)
-    columns = np.stack([notes["onset"], notes["duration"], notes["program"], pitch]).astype("<i4")
+    columns = np.array([notes["onset"], notes["duration"], notes["program"], pitch], dtype="<i4")
     return hashlib.blake2b(columns.tobytes(), digest_size=16).digest()
 
 
 def lowest_pitch(score: Score) -> int:
     """Return the lowest pitch of the notes but the drums'; 127 where there is none."""
-    return int(pitched_notes(score)["pitch"].min(initial=127))
+    return int(score.notes["pitch"][score.notes["program"] != DRUMS].min(initial=127))
 
 
 def sketch_of(events: Events) -> NDArray[np.uint32]:
     """Return (at most SKETCH,) rising hashes of runs of a piece's melodies."""
-    is_pitched = events.notes[:, 4] != DRUMS
-    ms = np.rint(onset_seconds(events) * 1000).astype(np.int64)[is_pitched]
-    _, _, pitch, _, line = events.notes[is_pitched].T
-    line, pitch = _melodies(line << _LINE_BITS | ms, pitch)
-
-    intervals = np.diff(pitch).astype(np.uint64)
-    count = max(0, len(pitch) - RUN)
-    run = np.zeros(count, dtype=np.uint64)
-    for place in range(RUN):  # arithmetic modulo 2^64
-        run = (run + intervals[place : place + count]) * np.uint64(0x9E3779B97F4A7C15)
-        run ^= run >> np.uint64(29)
-    is_whole = line[:count] == line[RUN:]
-    return np.unique(run[is_whole] >> np.uint64(32))[:SKETCH].astype(np.uint32)
+    ms = np.rint(onset_seconds(events) * 1000).astype(np.int64)
+    pitch, line = events.notes[:, 2], events.notes[:, 4]
+    keys = (line << _MS_BITS | ms) << _PITCH_BITS | pitch
+    keys = np.unique(keys[line != DRUMS])
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64
+        runs = _runs(keys >> _PITCH_BITS, (keys % 2**_PITCH_BITS).astype(np.uint64))
+    return np.unique(runs)[:SKETCH].astype(np.uint32)
 
 
-def _melodies(key: Ints, pitch: Ints) -> tuple[Ints, Ints]:
-    """Return line and pitch of the notes that have no higher one of their line beside them.
+@compiled
+def _runs(time: Ints, pitch: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return hashes of the runs of notes that have no higher one of their line beside them.
 
     Args:
-        key: of each note, its line and then its milliseconds.
-        pitch: of each note.
+        time: of each note, its line and then its milliseconds; it rises.
+        pitch: of each note; at one time it rises.
     """
-    order = np.lexsort((pitch, key))
-    key, pitch = key[order], pitch[order]
-    is_last = np.append(key[1:] != key[:-1], True)[: len(key)]  # of a millisecond the highest
-    key, pitch = key[is_last], pitch[is_last]
-    is_top = np.ones(len(key), dtype=bool)
-    for ahead in range(1, TOGETHER_MS + 1):
-        is_near = key[ahead:] - key[:-ahead] <= TOGETHER_MS
-        if not is_near.any():
-            break
-        rise = pitch[ahead:] - pitch[:-ahead]
-        is_top[:-ahead] &= ~is_near | (rise <= 0)
-        is_top[ahead:] &= ~is_near | (rise >= 0)
-    return key[is_top] >> _LINE_BITS, pitch[is_top]
+    tops, count = np.zeros_like(time), 0  # which notes these are
+    for note in range(len(time)):
+        is_top = True
+        for step in (-1, 1):
+            other = note + step
+            while (
+                is_top and 0 <= other < len(time) and abs(time[other] - time[note]) <= TOGETHER_MS
+            ):
+                is_top = pitch[other] <= pitch[note]
+                other += step
+        if is_top:
+            tops[count] = note
+            count += 1
+    runs, found = np.zeros_like(pitch), 0
+    for first in range(count - RUN):
+        if time[tops[first]] >> _MS_BITS == time[tops[first + RUN]] >> _MS_BITS:
+            run = np.uint64(0)
+            for place in range(first, first + RUN):
+                run = (run + (pitch[tops[place + 1]] - pitch[tops[place]])) * _FACTOR
+                run ^= run >> np.uint64(29)
+            runs[found] = run >> np.uint64(32)
+            found += 1
+    return runs[:found]
 
 
 def find_works(
