@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,15 +27,14 @@ def encode(score: Score, vocabulary: Vocabulary) -> Ints:
     if score.grid != vocabulary.grid:
         raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
     notes, bars = score.notes, score.bars
-    codes = bars["numerator"].astype(np.int64) << 8 | bars["denominator"]
-    meter = _index("meter", codes, vocabulary.meter_codes, lambda code: f"{code >> 8}/{code & 255}")
+    codes = bars["numerator"] << 8 | bars["denominator"]
+    meter = _numbers("meter", codes, vocabulary, lambda code: f"{code >> 8}/{code & 255}")
     tempo = np.full(len(bars), -1)
     if vocabulary.grid.has_meter:
-        tempo = _index("tempo", score.tempo_bpm, vocabulary.tempos)
-    program = _index("program", notes["program"], vocabulary.programs)
-    pitches = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
-    number = program * vocabulary.pitch_count + _index("pitch", notes["pitch"], pitches)
-    velocity = _index("velocity", notes["velocity"], vocabulary.velocities)
+        tempo = _numbers("tempo", score.tempo_bpm, vocabulary)
+    program = _numbers("program", notes["program"], vocabulary)
+    number = program * vocabulary.pitch_count + _numbers("pitch", notes["pitch"], vocabulary)
+    velocity = _numbers("velocity", notes["velocity"], vocabulary)
     if len(vocabulary.velocities) == 1:
         velocity = np.full(len(notes), -1)
     length, onset, duration = (
@@ -164,14 +163,12 @@ def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) 
             of_bars[bar, 1], of_bars[bar, 2] = here.bar_length, here.tempo
 
 
-def _index(
-    name: str, values: Ids, known: Ints | Sequence[int], written: Callable[[int], str] = str
+def _numbers(
+    name: str, values: Ids, vocabulary: Vocabulary, written: Callable[[int], str] = str
 ) -> Ints:
-    """Return the number of each value among the known ones, which rise."""
-    rising = np.asarray(known)
-    index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
-    is_missing = rising[index] != values
-    if is_missing.any():
-        named = ", ".join(map(written, np.unique(values[is_missing])[:5].tolist()))
+    """Return the numbers that values of a piece have in the vocabulary."""
+    numbers = vocabulary.numbers[name].take(values, mode="clip")
+    if (numbers < 0).any():
+        named = ", ".join(map(written, np.unique(values[numbers < 0])[:5].tolist()))
         raise VocabularyError(f"the vocabulary has no {name} {named}")
-    return index.astype(np.int64)
+    return numbers

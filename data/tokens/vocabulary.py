@@ -99,9 +99,19 @@ class Vocabulary:
         return np.array([self.grid.bar_steps(*meter) for meter in self.meters])
 
     @cached_property
-    def meter_codes(self) -> Ints:
-        """(M,) one number for each meter, which rises as they do."""
-        return np.array([numerator << 8 | denominator for numerator, denominator in self.meters])
+    def numbers(self) -> dict[str, Ints]:
+        """The number of each value, by what it is of; -1: none, as that of all beyond the last.
+
+        A meter's value is its numerator << 8 | its denominator.
+        """
+        codes = [numerator << 8 | denominator for numerator, denominator in self.meters]
+        pitches = range(self.lowest_pitch, self.highest_pitch + 1)
+        known = codes, self.tempos, self.programs, pitches, self.velocities
+        names, tables = ("meter", "tempo", "program", "pitch", "velocity"), {}
+        for name, values in zip(names, known, strict=True):
+            tables[name] = np.full(max(values) + 2, -1)
+            tables[name][np.array(values)] = np.arange(len(values))
+        return tables
 
     @cached_property
     def longest_bar(self) -> int:
