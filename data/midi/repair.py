@@ -37,7 +37,8 @@ def repaired(content: bytes) -> symusic.Score | None:
     Raises:
         ValueError: too many hang.
     """
-    if not any(walk(body).may_hang for _, body in track_bytes(content)):
+    tracks = track_bytes(content)
+    if len(tracks) > _MOST_TRACKS or not any(walk(body).may_hang for _, body in tracks):
         return None
     pitches, each = np.arange(128), 1
     n_tracks = content.count(b"MTrk")
@@ -71,7 +72,7 @@ def _with_late_ends(content: bytes, pitches: Ints, each: int) -> symusic.Score |
     for length, body in track_bytes(content):
         if not body.endswith(_END_OF_TRACK) and len(body) == length and walk(body).is_whole:
             body += b"\0" + _END_OF_TRACK  # which is missing
-        if not body.endswith(_END_OF_TRACK) or len(parts) > 3 * _MOST_TRACKS:
+        if not body.endswith(_END_OF_TRACK):
             return None
         body = body.removesuffix(_END_OF_TRACK) + late + _END_OF_TRACK
         parts += [b"MTrk", len(body).to_bytes(4, "big"), body]
