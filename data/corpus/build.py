@@ -33,7 +33,7 @@ from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, Split, SplitCounts, write_split
 from data.corpus.survey import Survey, translation
 from data.corpus.trials import Reading, reading_of
-from data.files.read import SUFFIXES
+from data.files.source_text import SUFFIXES
 from data.midi.instruments import Instruments
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ import stat
 from collections import deque
 from pathlib import Path
 
-from data.files.read import MIDI_SUFFIXES, SUFFIXES
+from data.files.source_text import MIDI_SUFFIXES, SUFFIXES
 
 EMBEDDED = ("bach", "folk")  # the paths that mean embedded corpora
 

@@ -51,7 +51,7 @@ def made_plain(musicxml: str) -> str:
 
 
 def _begin_repeats(measures: Sequence[Element]) -> None:
-    """Put a sign where each passage begins that is repeated after another, if there is none."""
+    """Put a sign where a passage begins that is repeated after another, or in a new movement."""
     begin, is_signed, is_in_ending = 0, True, False  # the piece's beginning needs no sign
     for number, measure in enumerate(measures):
         signs = {each.get("direction") for each in measure.iter("repeat")}
@@ -63,7 +63,10 @@ def _begin_repeats(measures: Sequence[Element]) -> None:
         endings = [each.get("type") for each in measure.iter("ending")]
         is_ending = is_in_ending or "start" in endings
         is_in_ending = is_ending and not {"stop", "discontinue"} & {*endings}
-        if "backward" in signs or (is_ending and begin == number):  # a second ending is not of it
+        lines = [line for line in measure.iter("barline") if line.get("location") != "left"]
+        is_over = any(line.findtext("bar-style") == "light-heavy" for line in lines)
+        # what follows a second ending is repeated without it
+        if "backward" in signs or is_over or (is_ending and begin == number):
             begin, is_signed = number + 1, False
 
 

@@ -3,15 +3,11 @@
 from pathlib import Path
 
 from data.canonical import GridChanges
-from data.files.source_text import NotationError, kind_of, tunes_of
+from data.files.source_text import MIDI_SUFFIXES, NotationError, kind_of, tunes_of
 from data.midi import io
 from data.midi.events import Events
 from data.midi.quantize import MidiError, score_from_events
 from data.score import Grid, Score
-
-MIDI_SUFFIXES = (".mid", ".midi", ".kar")
-NOTATION_SUFFIXES = (".musicxml", ".mxl", ".xml", ".mei", ".krn", ".abc")
-SUFFIXES = MIDI_SUFFIXES + NOTATION_SUFFIXES
 
 
 def read_score(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:

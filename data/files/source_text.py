@@ -1,4 +1,4 @@
-"""The text in a file of notation, unpacked, and what kind of notation it is."""
+"""What music files are called; the text in a file of notation, and which notation it is."""
 
 import codecs
 import io
@@ -10,6 +10,10 @@ from itertools import pairwise
 from xml.parsers import expat
 
 from data.midi.events import MAX_FILE_BYTES
+
+# Of music files of every kind that Etude reads.
+MIDI_SUFFIXES = (".mid", ".midi", ".kar")
+SUFFIXES = (*MIDI_SUFFIXES, ".musicxml", ".mxl", ".xml", ".mei", ".krn", ".abc")
 
 _ROOTS = {"score-partwise": "xml", "mei": "mei"}  # of XML, and what verovio calls it
 _HUMDRUM = re.compile(r"(!!|\*\*)")

@@ -139,7 +139,7 @@ sys.meta_path.insert(0, Watch())
 """
 
 
-COMMANDS = ("evaluate, evaluation.command", "train, training.command", "benchmarks.training")
+COMMANDS = ("train, training.command", "benchmarks.training")
 
 
 @pytest.mark.parametrize("modules", COMMANDS)
