@@ -2,14 +2,14 @@
 
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
-Etude is trained as README says, by `configs/folder.yaml` or another `--config`, but from nothing,
-unless `--begin_with auto` lets it begin as that says. GPT-2 is of the same size, with as much
-dropout and windows of as many tokens, and learns from the same training pieces in other keys, too;
-each part is an instrument of its own. A REMI has as many steps a beat (or a second) as Etude's
-grid, velocities and tempi as Etude has them, and no other tokens. Both are scored on the validation
-pieces by the tokens of each note summed, with at least half a context before what is scored; GPT-2
-by the better of its weights after half of the time and in the end. All in one thread; bind it to a
-core where other work runs.
+Etude is trained as README says, by `configs/folder.yaml`, but from nothing, unless `--begin_with
+auto` lets it begin as that says; a model that is in `--run` already is taken as it is. GPT-2 is of
+the same size, with as much dropout and windows of as many tokens, and learns from the same training
+pieces in other keys, too; each part is an instrument of its own. A REMI has as many steps a beat
+(or a second) as Etude's grid, velocities and tempi as Etude has them, and no other tokens. Both are
+scored on the validation pieces by the tokens of each note summed, with at least half a context
+before what is scored; GPT-2 by the better of its weights after half of the time and in the end. All
+in one thread; bind it to a core where other work runs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ LONGEST = 16  # quarter notes, or seconds, that a duration may take
 
 def trained_by_etude(options: argparse.Namespace) -> None:
     """Train a model as README says in one thread; it begins with `null`, nothing, or `auto`."""
-    command = [sys.executable, "train.py", "fit", "--config", options.config, "--run", options.run]
-    command += ["--data.path", options.folder, "--data.datasets", options.datasets]
+    command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
+    command += ["--run", options.run, "--data.path", options.folder]
+    command += ["--data.datasets", options.datasets]
     command += ["--minutes", str(options.minutes), "--model.begin_with", options.begin_with]
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
@@ -192,7 +193,6 @@ def main() -> None:
     """Run the command."""
     parser = parser_of(__doc__)
     parser.add_argument("folder", help="of MIDI files")
-    parser.add_argument("--config", default="configs/folder.yaml")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--begin_with", choices=("null", "auto"), default="null")
     parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
