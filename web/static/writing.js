@@ -100,11 +100,15 @@ const placeOf = (note) => `${note[0]}/${note[2]}`;
  */
 function asGiven(piece, { piece: given, settings: { tempo } }) {
   const known = new Map(given.notes.map((note) => [keyOf(note), note]));
-  const ownLast = [...given.notes].sort((a, b) => a[5] - b[5]); // where two became one
-  const placed = new Map(ownLast.map((note) => [placeOf(note), note]));
+  const told = new Set(piece.notes.map(keyOf));
+  /** @type {Map<string, Note[]>} those that others play now, of each place one's own last */
+  const left = new Map();
+  for (const note of [...given.notes].sort((a, b) => a[5] - b[5]))
+    if (!told.has(keyOf(note))) left.set(placeOf(note), [...(left.get(placeOf(note)) ?? []), note]);
   const notes = piece.notes.map((note) => {
-    const as = known.get(keyOf(note)) ?? placed.get(placeOf(note))?.with(4, note[4]);
-    return /** @type {Note} */ ((note[5] && as) || note);
+    if (!note[5]) return note;
+    const as = known.get(keyOf(note)) ?? left.get(placeOf(note))?.pop()?.with(4, note[4]);
+    return /** @type {Note} */ (as ?? note);
   });
   const isAsked = tempo >= SLOWEST && tempo <= FASTEST && piece.grid === "beats";
   const tempi = /** @type {[number][]} */ (
