@@ -139,9 +139,9 @@ class ConstrainedGrammar:
             raise ConstraintError("the model counts seconds, not bars: it has no chords to ask for")
         if self.length.notes:
             raise ConstraintError("chords go by bars: ask for --bars, not for --notes")
-        if self._meter is None and bars != self.given.bars:
-            self._meter = vocabulary.meters.index(self.meter or vocabulary.usual_meter)
-        meter = self.meter or vocabulary.usual_meter
+        meter = self.meter or vocabulary.usual_meter(constraints.usual_meter)
+        if bars != self.given.bars:
+            self._meter = vocabulary.meters.index(meter)
         if cadence is not None:
             if key is None or bars is None:
                 lacks = "in a key: ask for --key" if key is None else "at the end: ask for --bars"

@@ -70,6 +70,7 @@ class Constraints:
             upbeat not counted.
         chords: chords that hold, such as "Am | F C/E | G" (see generation/chord_track.py). New bars
             are then of one time signature, and whole.
+        usual_meter: that one, where none is asked for or given; None: as its music is.
 
     Raises:
         ConstraintError: a value that no vocabulary can meet.
@@ -89,6 +90,7 @@ class Constraints:
     rests: str | None = None
     regular_bars: bool | None = None
     closes: bool | None = None
+    usual_meter: tuple[int, int] | None = None
     monophonic: tuple[int, ...] | None = None
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
     pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
@@ -159,6 +161,7 @@ class Constraints:
             rests=self.rests or (TOGETHER if style.hardly_rests else FREE),
             regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
             closes=style.mostly_closes if self.closes is None else self.closes,
+            usual_meter=self.usual_meter or style.meter,
             monophonic=style.monophonic if self.monophonic is None else self.monophonic,
             ranges=self.ranges or style.ranges,
             pitches=self.pitches or style.pitches,

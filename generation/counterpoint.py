@@ -112,6 +112,12 @@ def last_end(ends: Ints) -> int:
 
 
 @compiled_inside
+def own_end(ends: Ints, program: int, pitch_count: int) -> int:
+    """Return when the last of the notes of a program ends."""
+    return last_end(ends[program * pitch_count : (program + 1) * pitch_count])
+
+
+@compiled_inside
 def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """Mask what would leave an instrument silent where it may begin a note.
 
@@ -126,8 +132,8 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     resting = len(plays)  # the first that would rest from now on
     for program in range(len(plays) - 1, -1, -1):
         end, begin = -1, first[Kind.NOTE] + program * pitch_count
-        if latest[ONSET, program] >= 0:  # when the last of its notes ends
-            end = last_end(one.note_ends[program * pitch_count : (program + 1) * pitch_count])
+        if latest[ONSET, program] >= 0:
+            end = own_end(one.note_ends, program, pitch_count)
         may_follow = plays[program] and is_open[min(max(end, 0), last), program]
         if may_follow and end >= here.now + is_in_chord:
             soonest = min(soonest, end)
@@ -376,7 +382,7 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
     has_bass = bass < programs and is_pitched[bass]
-    has_bass = has_bass and last_end(ends[bass * pitch_count : (bass + 1) * pitch_count]) > now
+    has_bass = has_bass and own_end(ends, bass, pitch_count) > now
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
     find_roots(rules, one, can_be, bass, has_bass, lowest, roots[:pitch_count])
@@ -400,8 +406,7 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        own_ends = ends[program * pitch_count : (program + 1) * pitch_count]
-        may_begin &= parts.plays[program] and last_end(own_ends) <= now
+        may_begin &= parts.plays[program] and own_end(ends, program, pitch_count) <= now
         may_begin &= rules.asked.has_no_rests or latest[ONSET, program] >= 0  # who never played
         is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):

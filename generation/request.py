@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from data.score import Score
 from data.tokens.vocabulary import Vocabulary
@@ -12,7 +12,7 @@ from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
 from generation.model import Model
-from generation.seeds import Seed, no_seed, usual_meter
+from generation.seeds import Seed, no_seed
 from model.config import SamplingOptions
 
 MOST_GIVEN_HOURS = 1
@@ -61,11 +61,6 @@ class Request:
         seed = self.seed or no_seed(model.vocabulary)
         model = model.retimed(self.constraints, seed.score)
         vocabulary, constraints = model.vocabulary, self.constraints.in_style(model.style)
-        has_chords = constraints.chords is not None or constraints.cadence is not None
-        is_open = vocabulary.grid.has_meter and not len(seed.score.bars)
-        if has_chords and constraints.time_signature is None and is_open:
-            meter = usual_meter(vocabulary, model.style)
-            constraints = replace(constraints, time_signature=meter)
         tempo = constraints.tempo_number(vocabulary)
         if tempo is not None:
             seed = seed.at_tempo(vocabulary.tempos[tempo])

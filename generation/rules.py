@@ -24,10 +24,10 @@ from generation.counterpoint import (
     end_bar,
     find_triad,
     is_triad,
-    last_end,
     meet_given,
     move_apart,
     never_rest,
+    own_end,
     play_one_note,
     triads_with,
     what_sounds,
@@ -60,9 +60,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     for token in range(len(mask)):
         before[token] = mask[token]
     if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
-        begin = here.note // asked.pitch_count * asked.pitch_count if is_in_note else 0
-        own_ends = one.note_ends[begin : begin + asked.pitch_count]
-        keep_rhythm(rules.words, here, one.steps, last_end(own_ends), mask)
+        keep_rhythm(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
     if len(one.loops) > 0:
         keep_loops(rules, one, mask)
@@ -130,16 +128,20 @@ def keep_range(is_within: Bools, notes: Mask) -> None:
 
 
 @compiled_inside
-def keep_rhythm(words: Words, here: Row, steps: Bools, last: int, mask: Mask) -> None:
+def keep_rhythm(rules: Rules, one: One, mask: Mask) -> None:
     """Forbid positions on steps of a beat on which no notes begin in the piece, and ends there.
 
-    A note may end anywhere while another of its instrument sounds, until the step `last`.
+    A note may end anywhere while another of its instrument sounds.
     """
-    first, beat = words.firsts, len(steps)
+    here, steps, beat, pitch_count = one.here, one.steps, len(one.steps), rules.asked.pitch_count
+    first, longest = rules.words.firsts, rules.words.longest_duration
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         mask[token] &= steps[(token - first[Kind.POSITION]) % beat]
+    if here.kind != Kind.NOTE and here.kind != Kind.EXTEND:
+        return
+    last = own_end(one.note_ends, here.note // pitch_count, pitch_count)
     for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
-        length = here.extends * words.longest_duration + token - first[Kind.DURATION] + 1
+        length = here.extends * longest + token - first[Kind.DURATION] + 1
         end = here.now - here.bar_start + length
         at = (end if end < here.bar_length else end - here.bar_length) % beat
         mask[token] &= steps[at] or here.now + length < last

@@ -200,21 +200,6 @@ def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | No
     return Seed(fitted, is_open)
 
 
-def usual_tempo(vocabulary: Vocabulary, style: Style | None = None) -> int:
-    """Return the tempo of the middle training bar, in quarter notes a minute.
-
-    It is the vocabulary's only one, or the middle one of these where the style does not tell.
-    """
-    known, its = vocabulary.tempos, style.tempo_bpm if style is not None else None
-    return its if its in known else known[len(known) // 2]
-
-
-def usual_meter(vocabulary: Vocabulary, style: Style | None = None) -> tuple[int, int]:
-    """Return the meter of most training bars; where the style does not tell, 4/4 if it is known."""
-    its = style.meter if style is not None else None
-    return its if its in vocabulary.meters else vocabulary.usual_meter
-
-
 def seed_from_notes(
     text: str,
     vocabulary: Vocabulary,
@@ -229,8 +214,8 @@ def seed_from_notes(
         vocabulary: of the model.
         constraints: their programs (one a voice of the text, from the top: the tune's, then
             rising), time signature and tempo hold for the seed too. Without: the vocabulary's
-            programs but drums, and `usual_meter`, `usual_tempo`; 120 where it has no tempi.
-        style: of the model, whose `tune` comes first of the programs; None: the lowest does.
+            programs but drums, and its `usual_meter` and `usual_tempo`; 120 where it has no tempi.
+        style: of the model, which knows the tune's program, and what is usual.
 
     The velocity is the middle one of the vocabulary's.
 
@@ -241,15 +226,15 @@ def seed_from_notes(
     vocabulary = constraints.retimed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
     constraints.meter_number(vocabulary)
-    usual = usual_tempo(vocabulary, style) if vocabulary.grid.has_meter else 120
-    tune = style.tune if style is not None else None
+    tune, meter, bpm = (style.tune, style.meter, style.tempo_bpm) if style else (None, None, None)
+    usual = vocabulary.usual_tempo(bpm) if vocabulary.grid.has_meter else 120
     programs = sorted(_pitched(constraints.playing(vocabulary)) or [0], key=lambda p: p != tune)
     score = parse_seed_notes(
         text,
         vocabulary.grid,
         programs=programs,
         tempo_bpm=usual if tempo is None else vocabulary.tempos[tempo],
-        meter=constraints.time_signature or usual_meter(vocabulary, style),
+        meter=constraints.time_signature or vocabulary.usual_meter(meter),
         velocity=vocabulary.velocities[len(vocabulary.velocities) // 2],
     )
     score, changes = adapt_score(score, vocabulary)

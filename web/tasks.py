@@ -37,8 +37,6 @@ from generation.seeds import (
     no_seed,
     rewritten,
     seed_from_notes,
-    usual_meter,
-    usual_tempo,
     voices_of,
 )
 from generation.suggestion import suggest_chords
@@ -87,8 +85,8 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
                 for number in vocabulary.programs
             ],
             "meters": [list(meter) for meter in vocabulary.meters],
-            "tempo": usual_tempo(vocabulary, model.style),
-            "usual_meter": list(usual_meter(vocabulary, model.style)),
+            "tempo": vocabulary.usual_tempo(model.style.tempo_bpm),
+            "usual_meter": list(vocabulary.usual_meter(model.style.meter)),
             "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],
             "pitches": [lowest, highest],
             "rests": not model.style.hardly_rests,

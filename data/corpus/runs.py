@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Bools, Ints
+from common.arrays import Bools, Ints, offsets, segment_ids
 from data.corpus.store import Split
 from data.instrument_names import instrument_name
 from data.score import DRUMS, MOST_PROGRAM, Grid, Score
@@ -86,7 +86,7 @@ class SharedRun:
 def note_sequence(scores: Sequence[Score], representation: str) -> NoteSequence:
     """Return the notes of some pieces, one at least, in one of REPRESENTATIONS."""
     notes = np.concatenate([score.notes for score in scores])
-    piece = np.repeat(np.arange(len(scores)), [len(score.notes) for score in scores])
+    piece = segment_ids(offsets([len(score.notes) for score in scores]))
     bar = np.concatenate([score.bar_positions[0] + score.first_number for score in scores])
     is_pitched = notes["program"] != DRUMS
     notes, piece, bar = notes[is_pitched], piece[is_pitched], bar[is_pitched]

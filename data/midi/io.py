@@ -19,7 +19,7 @@ from common.files import write_file
 from data.instrument_names import instrument_name
 from data.midi.events import MAX_FILE_BYTES, Events
 from data.midi.quantize import MidiError
-from data.midi.repair import LAST_TICK, MESSAGE, mended, repaired, track_bytes, walk
+from data.midi.repair import LAST_TICK, MESSAGE, Walk, mended, repaired, track_bytes, walk
 from data.score import DRUMS, Score
 
 MAX_NOTES = 300_000  # of a file
@@ -67,7 +67,7 @@ def parse_events(content: bytes, path: str) -> Events:
         raise MidiError(f"{path}: not a MIDI file (it does not begin with MThd)")
     if content[12:13] >= b"\x80":
         raise MidiError(f"{path}: counts film frames (SMPTE), so it has no beats")
-    walks = [walk(body) for _, body in track_bytes(content)]
+    walks = _walks(content)
     if any(found.last_tick >= LAST_TICK for found in walks):
         raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
     # symusic takes the length of an escape (F7, a length, bytes to send) for the delta of the next
@@ -75,12 +75,13 @@ def parse_events(content: bytes, path: str) -> Events:
     content, over = mended(content, [found.escapes for found in walks], MESSAGE), 0
     try:
         try:
-            file = _parsed(content)
+            file = _parsed(content, walks)
         except RuntimeError:
             over = sum(len(found.over) for found in walks)
             if not over or not all(found.is_whole for found in walks):
                 raise
-            file = _parsed(mended(content, [found.over for found in walks], 127))
+            content = mended(content, [found.over for found in walks], 127)
+            file = _parsed(content, _walks(content))
     except (RuntimeError, ValueError) as error:
         raise MidiError(f"{path}: broken MIDI file ({_reason(str(error))})") from None
     notes = sum(len(track.notes) for track in file.tracks)
@@ -89,8 +90,13 @@ def parse_events(content: bytes, path: str) -> Events:
     return dataclasses.replace(_events_from_symusic(file), clipped_bytes=over)
 
 
-def _parsed(content: bytes) -> symusic.Score:
-    return repaired(content) or symusic.Score.from_midi(content)
+def _walks(content: bytes) -> list[Walk]:
+    return [walk(body) for _, body in track_bytes(content)]
+
+
+def _parsed(content: bytes, walks: list[Walk]) -> symusic.Score:
+    may_hang = any(found.may_hang for found in walks)
+    return (repaired(content) if may_hang else None) or symusic.Score.from_midi(content)
 
 
 # What symusic says of a broken file, and the same in words for people.

@@ -30,15 +30,14 @@ def repaired(content: bytes) -> symusic.Score | None:
     without an end each later note of that pitch would get the end of the one after it. Here a note
     that hangs ends where its pitch begins again, or says nothing where it does not. To find them,
     ends of every pitch are put in, far too late: notes that hang last until there. That takes four
-    times as long as to read a small file, so the few in which a note may hang are told first.
+    times as long as to read a small file: `walk` tells the few in which a note may hang.
 
     Files that are not whole, or of very many tracks, are taken to have none.
 
     Raises:
         ValueError: too many hang.
     """
-    tracks = track_bytes(content)
-    if len(tracks) > _MOST_TRACKS or not any(walk(body).may_hang for _, body in tracks):
+    if len(track_bytes(content)) > _MOST_TRACKS:
         return None
     pitches, each = np.arange(128), 1
     n_tracks = content.count(b"MTrk")
@@ -111,6 +110,8 @@ def _ends(time: Ints, end: Ints) -> Ints:
 
 def mended(content: bytes, places: list[list[int]], byte: int) -> bytes:
     """Return a MIDI file with another byte at some places of each track."""
+    if not any(places):
+        return content
     mended, at = bytearray(content), 14
     for (_, body), its in zip(track_bytes(content), places, strict=True):
         at += _CHUNK_HEAD

@@ -87,11 +87,17 @@ class Vocabulary:
     velocities: tuple[int, ...]
     grid: Grid
 
-    @property
-    def usual_meter(self) -> tuple[int, int]:
-        """The time signature of music of which nobody says another: 4/4, or the first it has."""
-        usual = self.grid.default_meter
+    def usual_meter(self, most: tuple[int, int] | None = None) -> tuple[int, int]:
+        """Return the time signature of music of which nobody says another.
+
+        It is that of `most` bars, if it is known; else 4/4, or the first.
+        """
+        usual = most if most in self.meters else self.grid.default_meter
         return usual if usual in self.meters else self.meters[0]
+
+    def usual_tempo(self, most: int | None = None) -> int:
+        """Return the tempo of such music, likewise, or the middle one; quarter notes a minute."""
+        return most if most in self.tempos else self.tempos[len(self.tempos) // 2]
 
     @cached_property
     def whole_bars(self) -> Ints:

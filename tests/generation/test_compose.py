@@ -435,6 +435,15 @@ def test_a_given_piece_of_one_meter_goes_on_in_it(tmp_path, numerator):
     assert len(left) > 1
 
 
+def test_chords_from_nothing_are_in_the_meter_of_most_training_bars(model):
+    waltzes = replace(model, style=Style(meter=(3, 4)))
+    asked = Constraints(chords="C | G7 | C")
+    for its, meter in ((waltzes, (3, 4)), (model, (4, 4))):
+        (piece,) = compose(its, Request(None, Length(), asked))
+        bars = piece.score.bars[["numerator", "denominator"]].tolist()
+        assert bars == [meter] * 3
+
+
 def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
     for one, seed in (
         (model, seed_from_notes("C4 E4 G4", QUARTET)),

@@ -54,20 +54,20 @@ function replaced(piece, gone, notes) {
 }
 
 /**
- * Notes of which each ends, at the latest, where its key is struck again.
+ * Notes, no two on a key at a time, of which each ends at the latest where its key is struck again.
  * @param {Note[]} notes
  */
 function cut(notes) {
-  /** @type {Map<string, number[]>} */
-  const struck = new Map();
-  /** @param {Note} note */
-  const key = (note) => `${note[4]}/${note[2]}`;
-  for (const note of notes) struck.set(key(note), [...(struck.get(key(note)) ?? []), note[0]]);
-  return notes.map((note) => {
-    const later = struck.get(key(note))?.filter((onset) => onset > note[0]) ?? [];
-    const most = Math.min(...later) - note[0];
-    return note[1] > most ? /** @type {Note} */ (note.with(1, most)) : note;
-  });
+  /** @type {Map<string, number>} when each key is struck next */
+  const next = new Map();
+  return [...notes]
+    .sort((a, b) => b[0] - a[0])
+    .map((note) => {
+      const key = `${note[4]}/${note[2]}`;
+      const most = (next.get(key) ?? Infinity) - note[0];
+      next.set(key, note[0]);
+      return note[1] > most ? /** @type {Note} */ (note.with(1, most)) : note;
+    });
 }
 
 /**
