@@ -217,11 +217,15 @@ _SIGNS = {"dim": "°", "dim7": "°", "m7b5": "ø", "aug": "+", "maj7": "maj"}
 
 
 def numeral(chord: Chord, key: Key) -> str:
-    """Return the Roman numeral of a chord in a key, such as V65 or, for a dominant of V, V7/V."""
+    """Return the Roman numeral of a chord in a key, such as V65 or, for a dominant of V, V7/V.
+
+    A major triad on the tonic of a minor key is I: more of them end a phrase than lead to iv.
+    """
     own, scale = {*chord._replace(bass=chord.root).classes}, harmonic_scale(key)
     of, up = _LEADING.get(chord.kind, ("", 0))  # to a chord that it leads to
     target = (chord.root + up) % OCTAVE
     is_applied = bool(up) and not own <= {*scale} and target in scale and target != key.tonic
+    is_applied &= (chord.root, chord.kind) != (key.tonic, "")
     of = of if is_applied else _DEGREES[key.mode][(chord.root - key.tonic) % OCTAVE]
     above = CHORDS[chord.kind]
     is_small = above[1] == 3
