@@ -190,7 +190,9 @@ class ConstrainedGrammar:
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
         is_strict = constraints.counterpoint == STRICT
         leaves_end = not self._plan or self._plan.leaves_end
-        closes = leaves_end and (is_strict or bool(constraints.closes))
+        # who joins a tune to its end closes with it, even where pieces by themselves fade out
+        joins_end = given.has_note_in_last_bar and length.bars == given.bars
+        closes = leaves_end and (is_strict or bool(constraints.closes) or joins_end)
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,

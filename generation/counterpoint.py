@@ -297,13 +297,16 @@ def triads_with(heard: int, own_root: int) -> int:
 
 @compiled_inside
 def closing_triads(key: int) -> tuple[int, int]:
-    """Return the dominant, major, and the tonic, either, of a key, as `triads_with` has them."""
-    return 1 << 2 * ((key + FIFTH) % OCTAVE), 3 << 2 * (key % OCTAVE)
+    """Return the dominant, major, and the tonic of a key, of a minor one either."""
+    either = 3 if key >= OCTAVE else 1
+    return 1 << 2 * ((key + FIFTH) % OCTAVE), either << 2 * (key % OCTAVE)
 
 
 @compiled_inside
 def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int]:
-    """Return what sounds and who is the bass, the program that was lowest before.
+    """Return what sounds, given notes that are due too, and who is the bass.
+
+    That is the program that was lowest before; where its note is due, that counts.
 
     Returns:
         A bit for each pitch class that sounds; the lowest pitch; the bass; and how many programs
@@ -316,11 +319,12 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
         voices += parts.plays[program] and parts.is_pitched[program]
         is_new = latest[ONSET, program] == now
         before = latest[PITCH_BEFORE if is_new else PITCH, program]
+        before = latest[DUE, program] if latest[DUE, program] >= 0 else before
         before = before if before >= 0 else NEVER
         if before <= lowest_before:
             lowest_before, bass = before, program
         for pitch in range(pitch_count if parts.is_pitched[program] else 0):
-            if ends[program * pitch_count + pitch] > now:
+            if ends[program * pitch_count + pitch] > now or pitch == latest[DUE, program]:
                 heard |= 1 << (pitch + lowest_pitch) % OCTAVE
                 lowest = min(lowest, pitch)
     return heard, lowest, bass, voices
@@ -382,25 +386,32 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
     is_pitched, programs = parts.is_pitched, len(parts.plays)
     heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
     has_bass = bass < programs and is_pitched[bass]
-    has_bass = has_bass and own_end(ends, bass, pitch_count) > now
+    has_bass = has_bass and (latest[DUE, bass] >= 0 or own_end(ends, bass, pitch_count) > now)
+    begins_bass = not has_bass and any_of(notes, bass * pitch_count, (bass + 1) * pitch_count)
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
     find_roots(rules, one, can_be, bass, has_bass, lowest, roots[:pitch_count])
     has_roots, is_any, is_last = any_of(roots, 0, pitch_count), False, True
     for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
+        is_one_note = parts.is_monophonic[program]
         for pitch in range(pitch_count):
             note = program * pitch_count + pitch
             is_low = pitch <= lowest if is_bass else has_bass and pitch < lowest
             is_left = is_pitched[program] and notes[note] and is_low == is_bass
+            is_left &= program <= bass or not begins_bass  # what comes after it lets it rest
             fit = notes[note] and not is_pitched[program]
             for triad in range(2 * OCTAVE if is_left else 0):
                 root, third = triad // 2, 4 - triad % 2
                 above = (pitch + lowest_pitch - root) % OCTAVE
                 has_third = heard >> (root + third) % OCTAVE & 1 == 1
-                may_lack_third = has_third or above == third or not is_last or voices == 1
+                is_whole = has_third or above == third or (voices == 1 and is_one_note)
+                other = pitch + (third - above) % OCTAVE  # that the same program may play, too
+                is_joined = not is_one_note and other < pitch_count
+                is_joined = is_joined and notes[program * pitch_count + other]
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
-                if is_in and may_lack_third and can_be >> triad & 1 and not fit:
+                may_be = is_whole or not is_last or is_joined
+                if is_in and may_be and can_be >> triad & 1 and not fit:
                     fit = is_bass or not has_roots
                     fit |= leads_to_root(rules, one, roots, bass, program, pitch, root)
             fits[note] = fit

@@ -35,7 +35,7 @@ from generation.counterpoint import (
 from generation.given import GivenTables, keep_given
 from generation.length import Asked, Row, count
 from generation.masks import any_of, forbid, keep_or_yield, sounding_at
-from generation.rows import DUE, ONSET, REACH, One, Rows, Rules, begin_note
+from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
 EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
@@ -116,8 +116,8 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
         end_before_cadence(rules, here, mask)
         keep_or_yield(mask, before, due, mask)
     if takes_note and asked.closes and here.final_onset <= here.now + asked.beat:
-        close(rules, one, scratch, mask)
-        keep_or_yield(mask, before, due, mask)
+        close(rules, one, scratch, due, mask)
+        keep_or_yield(mask, before, rules.given.ids[-1], mask)  # the one that is due may wait
 
 
 @compiled_inside
@@ -386,21 +386,37 @@ def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) 
 
 
 @compiled_inside
-def close(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
-    """Mask what would not close a piece: on a triad, with all of its notes, the dominant before."""
+def any_pitched(parts: Parts, notes: Mask, begin: int) -> bool:
+    """Return whether a note (N,) with a pitch, and not before one, may come."""
+    pitch_count = len(notes) // len(parts.plays)
+    for note in range(max(begin, 0), len(notes)):
+        if notes[note] and parts.is_pitched[note // pitch_count]:
+            return True
+    return False
+
+
+@compiled_inside
+def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
+    """Mask what would not close a piece: on a triad, with all of its notes, the dominant before.
+
+    What is due waits for notes without which there would be none.
+    """
     asked, here, now, has_key = rules.asked, one.here, one.here.now, one.here.key >= 0
     first, (dominant, tonic) = rules.words.firsts, closing_triads(here.key)
-    notes = mask[first[Kind.NOTE] : first[Kind.EXTEND]]
+    notes, is_due = mask[first[Kind.NOTE] : first[Kind.EXTEND]], due >= 0 and mask[due]
     if here.is_last and now == here.final_onset:
         for triads in (tonic if has_key else ANY_TRIAD, ANY_TRIAD):  # any, where that cannot be
             if find_triad(rules, one, triads, scratch, notes):
                 break
         heard, lowest, _, _ = what_sounds(rules.parts, one.latest, one.note_ends, now)
         is_whole = is_triad(heard, lowest + rules.parts.lowest_pitch)
-        if not is_whole and any_of(notes, 0, len(notes)):
+        if not is_whole and any_pitched(rules.parts, notes, 0):
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
+            is_due &= any_pitched(rules.parts, notes, due + 1 - first[Kind.NOTE])
     elif asked.has_cadence and has_key and now == here.final_onset - asked.beat:
         find_triad(rules, one, dominant, scratch, notes)
+    if due >= 0:
+        mask[due] = is_due
 
 
 @compiled_inside

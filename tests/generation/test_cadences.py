@@ -56,9 +56,10 @@ def piece_of(constrained, rng, final, keys, most_rest=0):
     return decode(constrained.whole(np.array(ids)), QUARTET)
 
 
-def tune_to_be_joined():
-    """A bar of melody whose last note is an E, with room for others."""
-    notes = np.array([(12 * n, 12, p, 80, 40) for n, p in enumerate([67, 72, 71, 64])], NOTE)
+def tune_to_be_joined(program=40, down=0):
+    """A bar of melody whose last note is an E, or a C far below, with room for others."""
+    pitches = np.array([67, 72, 71, 64]) - down
+    notes = np.array([(12 * n, 12, p, 80, program) for n, p in enumerate(pitches)], NOTE)
     tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
     return accompanied(continued(tune, QUARTET), QUARTET)
 
@@ -120,6 +121,16 @@ def test_the_chord_is_built_on_what_is_given():
         chord = final_chord(piece)
         assert 64 in chord["pitch"][chord["program"] == 40]
         assert (root_of_triad(chord) or 0) in (0, 1, 4, 9)
+
+
+@pytest.mark.parametrize(("how", "rests"), [(STRICT, NO_RESTS), (FREE, FREE)])
+@pytest.mark.parametrize(("program", "down"), [(40, 0), (42, 0), (43, 28), (43, 0)])
+def test_who_joins_a_tune_to_its_end_closes_with_it(how, rests, program, down):
+    """Whoever is given, above the others, among or below them; nothing asks that it closes."""
+    seed = tune_to_be_joined(program, down)
+    found = roots(written(how, seed=seed, bars=1, rests=rests))
+    assert found.count(None) <= 1
+    assert set(found) - {None} <= ({0} if down else {0, 1, 4, 9})
 
 
 def test_nothing_is_asked_of_a_piece_whose_end_is_unknown():
