@@ -42,8 +42,3 @@ def correct_counts(checkpoint: dict[str, Any], is_validating: bool) -> None:
     begun = done + is_validating
     validation["total"].update(ready=begun, started=begun, processed=done, completed=done)
     validation["current"].update(ready=0, started=0, processed=0, completed=0)
-
-
-def form_of_loops(trainer: Trainer) -> dict[str, Any]:
-    """Return loops as a checkpoint has them."""
-    return {"fit_loop": trainer.fit_loop.state_dict()}

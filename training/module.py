@@ -25,9 +25,8 @@ from model.cpu import speed_up
 from model.decoder import Decoder
 from model.decoding import PlainSteps
 from model.scoring import Tally, hits_by_kind, score_tokens, summarize
-from training.checks import RunError, form_of_state, has_form_of
+from training.checks import RunError
 from training.distillation import Teachers, begin_with, read_teachers
-from training.loops import form_of_loops
 from training.loss import cross_entropy, expected_cross_entropy
 from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
@@ -351,8 +350,6 @@ class MusicModule(LightningModule):
         A run that goes on must have all the settings that it began with; one that is only
         validated or tested, those that give the decoder its shape.
         """
-        if "vocabulary" not in checkpoint:
-            raise RunError("the checkpoint is not one that train.py wrote")
         saved = checkpoint["hyper_parameters"]
         began = saved.get("begin_with")  # which settles the rates, too
         self.options = replace(self.options, begin_with=began)
@@ -367,35 +364,16 @@ class MusicModule(LightningModule):
                 f"give it those settings, or train afresh under another --run"
             )
         for name, told in self._told_by_data().items():
-            if checkpoint.get(name) != told:
+            if checkpoint[name] != told:
                 what = name.replace("_shape", " input")
                 raise RunError(
                     f"the checkpoint was trained with another {what} than the data has now: use "
                     f"the data it was trained on, or train afresh under another --run"
                 )
-        if self.trainer.training:
-            if checkpoint.get("corpus") not in (None, self.data.content):
-                raise RunError(
-                    "the folder is not as it was when the run began, so what was held out would be "
-                    "learned: take back what changed, or begin another --run with this one's model "
-                    "(--model.begin_with)"
-                )
-            self._refuse_damage(checkpoint)
-        self.seed = checkpoint.get("seed")
-
-    def _refuse_damage(self, checkpoint: dict[str, Any]) -> None:
-        """Raise a RunError unless a run can go on from all that Lightning restores."""
-        fresh: Any = self.configure_optimizers()
-        schedule = fresh["lr_scheduler"]["scheduler"].state_dict()
-        states = checkpoint["optimizer_states"][:1] or [{}]
-        forms = {
-            "seed": 0,
-            "loops": form_of_loops(self.trainer),
-            "lr_schedulers": [schedule],
-            "optimizer_states": [form_of_state(fresh["optimizer"], state) for state in states],
-        }
-        for name, form in forms.items():
-            if not has_form_of(checkpoint.get(name), form):
-                raise RunError(
-                    f"the checkpoint is damaged ({name}): use another of the run's checkpoints/"
-                )
+        if self.trainer.training and checkpoint["corpus"] != self.data.content:
+            raise RunError(
+                "the folder is not as it was when the run began, so what was held out would be "
+                "learned: take back what changed, or begin another --run with this one's model "
+                "(--model.begin_with)"
+            )
+        self.seed = checkpoint["seed"]
