@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 
 from common.options import Options, Range
 from data.midi.instruments import Instruments
-from data.score import MAX_BAR_BEATS, MOST_STEPS, SECONDS, Grid
+from data.score import DRUMS, MAX_BAR_BEATS, MOST_STEPS, SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
 FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}
+Program = Annotated[int, Range(0, DRUMS)]
+Track = Annotated[int, Range(1)]
 Steps = Annotated[int, Range(1, MOST_STEPS["beats"])]
 OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides
 
@@ -29,8 +31,8 @@ class CorpusOptions(Options):
     grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for what keeps to no beat
     steps_per_beat: Steps = 12  # of a grid of beats: how finely a quarter note is divided
     instruments: Literal["auto", "original", "common", "piano"] = "original"  # as what they play
-    programs: tuple[int, ...] | None = None  # to keep, 128 for drums; else all
-    tracks: tuple[int | str, ...] | None = None  # likewise, by name, or by number from 1
+    programs: tuple[Program, ...] | None = None  # to keep, 128 for drums; else all
+    tracks: tuple[Track | str, ...] | None = None  # likewise, by name, or by number from 1
     parts: Literal["auto", "program", "track"] = "program"  # who plays: a program, or a track
     time_signature: str | None = None  # such as 4/4, for files whose own is wrong
     transpose: Annotated[int, Range(0, 127)] = 6  # semitones, up and down, that windows are moved
@@ -38,7 +40,10 @@ class CorpusOptions(Options):
     def __post_init__(self) -> None:
         try:
             super().__post_init__()
-            self.time_grid, self.kept_instruments  # noqa: B018  # they check their values
+            self.time_grid  # noqa: B018  # it checks its values
+            for name, kept in (("programs", self.programs), ("tracks", self.tracks)):
+                if kept == ():
+                    raise ValueError(f"no {name} to keep: name some, or leave them out for all")
         except ValueError as error:
             raise CorpusError(str(error)) from None
 

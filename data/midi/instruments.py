@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from data.midi.events import Events
 from data.score import DRUMS
 from data.stand_ins import stand_ins
 
-MODES = ("original", "common", "piano")
 MOST_COMMON = 15  # programs beside the drums: decoders hear so many apart (data/tokens/features.py)
 
 
@@ -22,31 +22,13 @@ class Instruments:
     The mode `original` keeps programs as they are. With `common` those that are common in a folder
     play what others would (data/stand_ins.py); drums stay drums. `piano` puts the piano, 0, in
     place of all; drums, which no piano plays, are left out.
-
-    Raises:
-        ValueError: a value out of range; the message is one line.
     """
 
-    mode: str = "original"
+    mode: Literal["original", "common", "piano"] = "original"
     programs: tuple[int, ...] | None = None  # of the file, to keep, 128 for drums; None: all
     # To keep, by name in upper or lower case, or number from 1 among tracks with notes; None: all
     tracks: tuple[int | str, ...] | None = None
     common: tuple[int, ...] = ()  # in that mode; none: not known yet, all programs stay
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"instruments must be {', '.join(MODES)}, not {self.mode!r}")
-        for program in self.programs or ():
-            if not 0 <= program <= DRUMS:
-                raise ValueError(
-                    f"a program to keep must be 0 to 127, or {DRUMS} for drums, not {program}"
-                )
-        for track in self.tracks or ():
-            if isinstance(track, int) and track < 1:
-                raise ValueError(f"a track to keep must be a number from 1 up, not {track}")
-        for name, chosen in (("programs", self.programs), ("tracks", self.tracks)):
-            if chosen is not None and not chosen:
-                raise ValueError(f"no {name} to keep: name some, or leave them out for all")
 
 
 def fold(events: Events, instruments: Instruments) -> Events:

@@ -401,8 +401,13 @@ def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
         {"time_signature": "4/3"},
         {"time_signature": "99/4"},
         {"time_signature": "4/4", "grid": "seconds"},
+        {"instruments": "organ"},
+        *({"programs": programs} for programs in ((129,), (-1,), ())),
+        *({"tracks": tracks} for tracks in ((0,), ())),
     ],
 )
 def test_options_that_cannot_be_are_refused(settings):
-    with pytest.raises(CorpusError, match=r"must (be|leave)|steps_per_beat|time signature"):
+    told = r"must (be|leave)|steps_per_beat|time signature|to keep"
+    with pytest.raises(CorpusError, match=told) as caught:
         CorpusOptions(**settings)
+    assert len(str(caught.value).splitlines()) == 1

@@ -80,20 +80,3 @@ def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode
     was_drum = np.array([programs[number] == DRUMS for number in once.notes[:, 2]], dtype=bool)
     assert np.array_equal(once.notes[:, 4] == DRUMS, was_drum)
     assert sum(count for _, count in once.tracks) in (len(once.notes), 0)  # 0: not known
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"mode": "organ"},
-        {"programs": (129,)},
-        {"programs": (-1,)},
-        {"programs": ()},
-        {"tracks": (0,)},
-        {"tracks": ()},
-    ],
-)
-def test_a_wrong_choice_is_told_in_one_line(wrong):
-    with pytest.raises(ValueError, match=r"must be|to keep") as caught:
-        Instruments(**wrong)
-    assert len(str(caught.value).splitlines()) == 1
