@@ -102,12 +102,7 @@ def find_works(
     """
     numbers: dict[bytes, int] = {}
     first = [numbers.setdefault(mark, number) for number, mark in enumerate(fingerprints)]
-
-    def root(number: int) -> int:
-        while first[number] != number:
-            first[number] = number = first[first[number]]
-        return number
-
+    alike = [np.stack([np.arange(len(found)), np.array(first, dtype=np.int64)])]
     begins = offsets([len(sketch) for sketch in found])
     piece, runs = segment_ids(begins), np.concatenate([np.empty(0, np.uint32), *found])
     order = np.lexsort((piece, runs))
@@ -124,10 +119,19 @@ def find_works(
         pair, shared = np.unique(np.concatenate(pairs), return_counts=True)
         one, other = np.divmod(pair, len(found))
         least = np.maximum(LEAST_RUNS, SHARE * np.minimum(sizes[one], sizes[other]))
-        for pair in np.stack([one, other], axis=1)[shared >= least].tolist():
-            begin, end = sorted(map(root, pair))
-            first[end] = begin
+        alike.append(np.stack([one, other])[:, shared >= least])
     works: dict[int, list[int]] = {}
-    for number in range(len(found)):
-        works.setdefault(root(number), []).append(number)
+    tied = first_tied(len(found), np.concatenate(alike, axis=1))
+    for number, first_piece in enumerate(tied.tolist()):
+        works.setdefault(first_piece, []).append(number)
     return list(works.values())
+
+
+def first_tied(count: int, pairs: Ints) -> Ints:
+    """Return (count,), the first number to which pairs (2, N) tie each, by others perhaps."""
+    from scipy.sparse import coo_array  # here, for it takes long to import
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(pairs.shape[1]), tuple(pairs)), (count, count))
+    of = connected_components(graph, directed=False)[1]
+    return np.asarray(np.unique(of, return_index=True)[1][of])

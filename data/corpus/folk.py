@@ -18,7 +18,7 @@ from music21 import abcFormat, common, pitch
 from tqdm import tqdm
 
 from data.corpus import embedded
-from data.corpus.duplicates import fingerprint_of
+from data.corpus.duplicates import fingerprint_of, first_tied
 from data.corpus.embedded import BuildReport, LeftOutError, Pieces
 from data.corpus.options import SPLITS
 from data.score import Grid, Score
@@ -69,21 +69,13 @@ def _tunes(grid: Grid, progress: bool) -> Pieces:
 
 def first_versions(tunes: Sequence[Score]) -> list[int]:
     """Return for each tune the number of the first that is, by others perhaps, a version of it."""
-    first = list(range(len(tunes)))
-
-    def find(number: int) -> int:
-        while first[number] != number:
-            number = first[number]
-        return number
-
-    seen: dict[bytes, int] = {}
+    alike, seen = list[tuple[int, int]](), dict[bytes, int]()
     for number, tune in enumerate(tunes):
         intervals = np.diff(tune.notes["pitch"]).astype(np.int8)
         for begin in range(len(intervals) - RUN + 1):
             run = intervals[begin : begin + RUN].tobytes()
-            one, other = find(number), find(seen.setdefault(run, number))
-            first[max(one, other)] = min(one, other)
-    return [find(number) for number in range(len(tunes))]
+            alike.append((number, seen.setdefault(run, number)))
+    return list(first_tied(len(tunes), np.array(alike).reshape(-1, 2).T).tolist())
 
 
 def _split(name: str) -> str:
