@@ -121,11 +121,11 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(folder, 
 
 def test_the_progress_of_a_run_that_goes_on_has_an_end():
     progress = StepProgress()
-    trainer = SimpleNamespace(max_steps=9, accumulate_grad_batches=2, global_step=4)
+    trainer = SimpleNamespace(max_steps=9, global_step=4)
     progress._trainer = trainer
     progress.on_train_start(trainer)
     bar = progress.train_progress_bar
-    assert (bar.initial, bar.total) == (8, 18)
+    assert (bar.initial, bar.total) == (4, 9)
     bar.close()
 
 

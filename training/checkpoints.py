@@ -37,7 +37,7 @@ from model.record import TrainingRecord
 from model.serialization import ModelFile, ModelFileError, load_model_file, save_model_file
 from training.checks import RunError
 from training.finish import fitted, scored
-from training.loops import correct_counts, count_logged_steps, end_workers, is_between_steps
+from training.loops import correct_counts, count_logged_steps, end_workers
 
 MODEL_NAME = "model.safetensors"
 CHECKPOINTS = "checkpoints"  # the folder, inside the run's
@@ -123,8 +123,6 @@ class Checkpoints(Checkpoint):
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Save the step before, all of whose hooks are done by now, if that is due."""
-        if not is_between_steps(trainer):
-            return
         if self.model_is_due and time.monotonic() - self.began >= FIRST_MODEL_SECONDS:
             self.model_is_due = False
             self._save_model(trainer, pl_module, None)
@@ -148,8 +146,7 @@ class Checkpoints(Checkpoint):
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop in the middle of a validation, which the resumed run makes again."""
         is_last = trainer.global_step >= trainer.max_steps > 0  # it comes to its end anyway
-        can_leave = not is_last and is_between_steps(trainer)
-        if self.signal_number and self.is_validating and can_leave:
+        if self.signal_number and self.is_validating and not is_last:
             self._save(trainer)
             raise _stop(trainer, self.signal_number)
 
@@ -186,13 +183,13 @@ class Checkpoints(Checkpoint):
         except ModelFileError as error:
             raise RunError(str(error)) from None
         new = content
-        batches = max(trainer.global_step, self.resumed_step) * trainer.accumulate_grad_batches
+        steps = max(trainer.global_step, self.resumed_step)
         with stopped_while("the model, which is whole, was judged"):
             if self.signal_number:
                 raise _stop(trainer, self.signal_number)
             if self.best < float("inf"):
                 new = scored(new, pl_module)
-            new = fitted(new, pl_module.data, batches)
+            new = fitted(new, pl_module.data, steps)
         if new is not content:
             with _explained(path):
                 save_model_file(path, new)

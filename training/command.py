@@ -45,14 +45,14 @@ class StepProgress(TQDMProgressBar):
     def total_train_batches(self) -> int | float:
         """Batches of the whole run."""
         steps = self.trainer.max_steps
-        return steps * self.trainer.accumulate_grad_batches if steps > 0 else float("inf")
+        return steps if steps > 0 else float("inf")
 
     def on_train_start(self, trainer: Trainer, *_: Any) -> None:
         """Begin where the run goes on: Lightning then starts no epoch, and knows no end."""
         super().on_train_start(trainer)
         if trainer.max_steps > 0:
             self.train_progress_bar.total = self.total_train_batches
-        self.train_progress_bar.initial = trainer.global_step * trainer.accumulate_grad_batches
+        self.train_progress_bar.initial = trainer.global_step
 
     def on_train_epoch_start(self, trainer: Trainer, *_: Any) -> None:
         """Begin as Lightning's does, under a better name than "Epoch 0"."""
@@ -132,8 +132,6 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
     if settings["enable_progress_bar"] is not False:
         callbacks.append(StepProgress(refresh_rate=10))
     is_fit = subcommand == "fit"  # to validate or test a run leaves its folder alone
-    if settings["val_check_interval"] is not None:  # steps, where Lightning counts batches
-        settings["val_check_interval"] *= settings["accumulate_grad_batches"]
     return Trainer(
         **settings,
         devices=1,

@@ -30,18 +30,18 @@ def scored(content: ModelFile, pl_module: Any) -> ModelFile:
     return replace(content, network=network_of(decoder), record=record)
 
 
-def fitted(content: ModelFile, data: Any, batches: int) -> ModelFile:
+def fitted(content: ModelFile, data: Any, steps: int) -> ModelFile:
     """Return a model that knows how it samples best, and judges, if it writes music.
 
     Args:
         content: the model.
         data: the `MusicDataModule` of the run.
-        batches: how many the model learned from.
+        steps: how many the run made.
     """
     style = from_json(Style, content.style_json)
     if style.temperature is not None or not data.source.some_pieces:
         return content
-    tokens = batches * data.options.batch_size * data.context_length
+    tokens = steps * data.options.batch_size * data.context_length
     budget = min(FITTING_TOKENS, round(FITTING_SHARE * tokens))
     say("finding how it samples best")
     model = Model(content.network, data.vocabulary, style)

@@ -8,12 +8,6 @@ from typing import Any
 from lightning.pytorch import Trainer
 
 
-def is_between_steps(trainer: Trainer) -> bool:
-    """Return whether no gradients are accumulated for the next step."""
-    done = trainer.fit_loop.epoch_loop.batch_progress.current.completed  # batches
-    return done % int(trainer.accumulate_grad_batches) == 0
-
-
 def count_logged_steps(trainer: Trainer) -> None:
     """Correct what Lightning counts as logged steps: one too many after some ways to resume."""
     trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step

@@ -125,9 +125,8 @@ class MusicModule(LightningModule):
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
         """Seed the step's dropout by its number, so that a resumed run draws the same."""
-        part = batch_idx % self.trainer.accumulate_grad_batches  # of the batches of one step
         assert self.seed is not None
-        entropy = [self.seed, self.global_step, part]
+        entropy = [self.seed, self.global_step]
         torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:

@@ -56,7 +56,6 @@ class TrainerOptions(Options):
     max_steps: Annotated[int, Range(-1)] = -1  # how long the run is
     val_check_interval: Positive | None = None  # steps from validation to validation
     log_every_n_steps: Positive | None = None  # null: 50
-    accumulate_grad_batches: Positive = 1  # batches a step
     gradient_clip_val: Annotated[float, Range(0)] | None = None  # null: gradients have no bound
     enable_progress_bar: bool | None = None  # false: there is none
 

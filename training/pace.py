@@ -44,8 +44,7 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
             options, trainer=replace(trainer, max_steps=steps, val_check_interval=interval)
         )
     seconds = _seconds_a_step(options, data)
-    share = STEPS_SHARE * 60 / trainer.accumulate_grad_batches
-    steps = max(LEAST_STEPS, 10 * round(share * options.minutes / seconds / 10))
+    steps = max(LEAST_STEPS, 10 * round(STEPS_SHARE * 60 * options.minutes / seconds / 10))
     minutes = options.minutes
     if options.model.begin_with and steps > (most := _enough_steps(options, data)):
         minutes, steps = round(minutes * most / steps, 1), most
@@ -58,8 +57,8 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
 def _enough_steps(options: RunOptions, data: MusicDataModule) -> int:
     """Return the steps after which a run that begins with a model learns pieces by heart."""
     tokens = len(data.corpus.split("train").tokens)
-    windows = options.data.batch_size * options.trainer.accumulate_grad_batches
-    return max(LEAST_STEPS, MOST_PASSES * tokens // (windows * options.model.context_length))
+    of_a_step = options.data.batch_size * options.model.context_length
+    return max(LEAST_STEPS, MOST_PASSES * tokens // of_a_step)
 
 
 def _steps_before(options: RunOptions) -> tuple[int, int]:

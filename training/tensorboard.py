@@ -130,13 +130,11 @@ class MusicMonitor(Callback):
 
     def __init__(self, options: MonitorOptions) -> None:
         self.times, self.share = options.times, options.share
-        self.latest_step = 0  # at which samples were logged
         self.started = self.taken = 0.0  # seconds: when training began, and what samples took
         self.reported: set[str] = set()  # what could not be shown
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Log settings and corpus; a run that goes on has logged them, and what was due by then."""
-        self.latest_step = trainer.global_step
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if trainer.global_step == 0:
             with self._guarded("the configuration", pl_module.device):
@@ -156,10 +154,8 @@ class MusicMonitor(Callback):
         """Log what the model has learned, where that is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
-        # While gradients accumulate, several batches end at the same step.
-        if step not in due or step == self.latest_step:
+        if step not in due:
             return
-        self.latest_step = step
         begin = self.clock()
         end = begin + self.share * (begin - self.started) - self.taken
 

@@ -3,7 +3,7 @@
 import itertools
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
@@ -19,11 +19,10 @@ from data.batches.id_sequences import (
     IdSequences,
     IdVocabulary,
     SequenceBatches,
-    SequenceWindows,
     open_id_sequences,
 )
 from data.batches.options import DataOptions
-from data.batches.windows import MusicBatches, TrainingWindows, WholePieces
+from data.batches.windows import MusicBatches, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.tokens.context import LEAST_CONTEXT
 from data.tokens.features import SideArrays
@@ -111,9 +110,17 @@ class MusicDataModule(LightningDataModule):
         features = self.source.features
         return None if features is None else features.compute(ids)
 
-    def train_dataloader(self) -> "_TrainingBatches":
-        """Return endless batches (`TrainingBatch`)."""
-        return _TrainingBatches(self, self.source.training())
+    def train_dataloader(self) -> DataLoader[TrainingBatch]:
+        """Return endless batches (`TrainingBatch`), from the step on at which training is."""
+        draw = partial(
+            self.source.training().batch, self.options.seed, size=self.options.batch_size
+        )
+        return DataLoader(
+            _EndlessBatches(draw, self.trainer.global_step if self.trainer else 0),
+            batch_size=None,
+            num_workers=self.options.num_workers,
+            worker_init_fn=_leave_signals_to_training,
+        )
 
     def val_dataloader(self) -> WholePieces:
         """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
@@ -138,26 +145,6 @@ class MusicDataModule(LightningDataModule):
                 f"{self.options.path}: the {split} split is empty, there is nothing to score"
             )
         return pieces
-
-
-@dataclass(frozen=True)
-class _TrainingBatches:
-    """The training batches from the step at which training is when an epoch begins."""
-
-    data: MusicDataModule
-    source: TrainingWindows | SequenceWindows
-
-    def __iter__(self) -> Iterator[TrainingBatch]:
-        options, trainer = self.data.options, self.data.trainer
-        draw = partial(self.source.batch, options.seed, size=options.batch_size)
-        first = trainer.global_step * trainer.accumulate_grad_batches if trainer else 0
-        loader = DataLoader(
-            _EndlessBatches(draw, first),
-            batch_size=None,
-            num_workers=options.num_workers,
-            worker_init_fn=_leave_signals_to_training,
-        )
-        return iter(loader)
 
 
 def _leave_signals_to_training(_: int) -> None:

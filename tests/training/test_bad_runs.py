@@ -26,17 +26,16 @@ def folder(tmp_path, monkeypatch):
     return write_tunes(tmp_path / "tunes", 8)
 
 
-@pytest.mark.parametrize("each", [1, 2])
-def test_a_loss_that_is_not_finite_stops_the_run(folder, capsys, monkeypatch, each):
+def test_a_loss_that_is_not_finite_stops_the_run(folder, capsys, monkeypatch):
     forward, seen = MusicModule.forward, []
 
     def overflowing(self, ids, control=None):
         logits = forward(self, ids, control)
         seen.append(ids)
-        return logits * (math.inf if self.training and len(seen) == 14 * each else 1)
+        return logits * (math.inf if self.training and len(seen) == 14 else 1)
 
     monkeypatch.setattr(MusicModule, "forward", overflowing)
-    run = ("--trainer.accumulate_grad_batches", each, "--data.batch_size", 3, "--data.transpose", 0)
+    run = ("--data.batch_size", 3, "--data.transpose", 0)
     line = refusal(capsys, *words(*run, "--trainer.val_check_interval", 10))
     assert "step 14: the loss is nan (all weights are finite)" in line
     assert torch.load(LAST, weights_only=True)["global_step"] == 10

@@ -43,7 +43,6 @@ def test_a_checkpoint_counts_batches_as_correct_counts_takes_them(trainer, tmp_p
 
 
 def test_the_loops_have_what_is_read_and_set_there(trainer):
-    assert loops.is_between_steps(trainer), "Lightning no longer counts the batches of a step"
     assert getattr(trainer.fit_loop.epoch_loop, "_batches_that_stepped", None) == 0, (
         "Lightning no longer logs at _batches_that_stepped, which count_logged_steps sets"
     )

@@ -33,8 +33,6 @@ def test_steps_take_three_quarters_of_the_minutes(paced, capsys):
     assert trainer.max_steps * HALF_A_SECOND == pytest.approx(0.75 * 600)
     assert trainer.val_check_interval == trainer.max_steps / 5
     assert capsys.readouterr().out == "900 steps of 0.50 seconds: 10 min in all, about\n"
-    in_parts = TrainerOptions(accumulate_grad_batches=2)
-    assert paced(replace(TEN_MINUTES, trainer=in_parts)).max_steps == trainer.max_steps / 2
     assert paced(RunOptions(minutes=0.1)).max_steps == pace.LEAST_STEPS
 
 

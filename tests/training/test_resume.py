@@ -38,7 +38,6 @@ SETTINGS = {
     "trainer.precision": "32-true",
     "trainer.max_steps": STEPS,
     "trainer.val_check_interval": EVERY,
-    "trainer.accumulate_grad_batches": 2,
     "trainer.log_every_n_steps": 1,
     "trainer.enable_progress_bar": "false",
     "trainer.accelerator": "cpu",
@@ -96,18 +95,17 @@ def signalled(number):
     return partial(os.kill, os.getpid(), number)
 
 
-def at(step, part=0):
-    """Return a condition on a hook of MusicModule: a part of the batches after `step`."""
-    return lambda self, _, index: self.global_step == step and index % 2 == part
+def at(step):
+    """Return a condition on a hook of MusicModule: that `step` is made."""
+    return lambda self, *_: self.global_step == step
 
 
 def killed_in_training():
-    when(MusicModule, "training_step", at(4, part=1), signalled(signal.SIGKILL))
+    when(MusicModule, "training_step", at(4), signalled(signal.SIGKILL))
 
 
 def killed_in_validation():
-    is_time = lambda self, *_: self.global_step == 2 * EVERY  # noqa: E731
-    when(MusicModule, "validation_step", is_time, signalled(signal.SIGKILL))
+    when(MusicModule, "validation_step", at(2 * EVERY), signalled(signal.SIGKILL))
 
 
 def killed_as_a_checkpoint_takes_its_place():
@@ -118,16 +116,15 @@ def killed_as_a_checkpoint_takes_its_place():
 
 
 def stopped_in_the_middle_of_a_step():
-    when(MusicModule, "training_step", at(4, part=0), signalled(signal.SIGTERM))
+    when(MusicModule, "training_step", at(4), signalled(signal.SIGTERM))
 
 
 def stopped_in_validation():
-    is_time = lambda self, *_: self.global_step == 2 * EVERY  # noqa: E731
-    when(MusicModule, "validation_step", is_time, signalled(signal.SIGTERM))
+    when(MusicModule, "validation_step", at(2 * EVERY), signalled(signal.SIGTERM))
 
 
 def stopped_by_the_keyboard():
-    when(MusicModule, "training_step", at(7, part=1), signalled(signal.SIGINT))
+    when(MusicModule, "training_step", at(7), signalled(signal.SIGINT))
 
 
 def no_larger_files(size):
@@ -232,7 +229,7 @@ def test_batches_of_a_validation_that_was_stopped_are_counted_once(tmp_path, mon
     monkeypatch.setattr("data.batches.windows.EVALUATION_TOKENS", 1)
     write_tunes(tmp_path / "tunes", 20)
     monkeypatch.chdir(tmp_path)
-    run = arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1)
+    run = arguments("run", data__num_workers=0)
     with monkeypatch.context() as patched:
         method, calls = getattr(MusicModule, hook), itertools.count(1)
 
@@ -268,7 +265,7 @@ def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_pa
     monkeypatch.setattr(MusicModule, "_tally", counted)
     write_tunes(tmp_path / "tunes", 30)
     monkeypatch.chdir(tmp_path)
-    apart = {"data__num_workers": 0, "trainer__accumulate_grad_batches": 1}
+    apart = {"data__num_workers": 0}
     run = arguments("run", **apart, trainer__precision="32-true")
     train.main(run)
     steps = [step for step, _, _ in scored]
@@ -352,7 +349,7 @@ def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, m
         return 1.0
 
     monkeypatch.setattr(MusicModule, "_log_tally", worsening)
-    train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1))
+    train.main(arguments("run", data__num_workers=0))
     assert checkpoint(folder, "best")["global_step"] == 6
     assert checkpoint(folder)["global_step"] == 9
     assert checkpoint(folder)["callbacks"]["Checkpoints"] == {"best": 2.0}
@@ -368,6 +365,6 @@ def test_a_run_is_kept_between_validations_too(folder, monkeypatch):
 
     monkeypatch.setattr(checkpoints.AtomicCheckpointIO, "save_checkpoint", noted)
     often = {"checkpoint__minutes": 0, "trainer__val_check_interval": 100, "trainer__max_steps": 4}
-    train.main(arguments("run", data__num_workers=0, trainer__accumulate_grad_batches=1, **often))
+    train.main(arguments("run", data__num_workers=0, **often))
     between = [("last.ckpt", 1), ("last.ckpt", 2), ("last.ckpt", 3)]
     assert kept == [*between, ("best.ckpt", 4), ("last.ckpt", 4)]
