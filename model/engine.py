@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from common.arrays import Floats, Ids, Ints, Reals
 from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
 from common.interface import ENDS, PAD, SideInput
-from model.config import END_ROWS, LONGEST, NEAR, DecoderConfig
+from model.config import END_ROWS, LONGEST, NEAR, DecoderConfig, interval_rows
 from model.interval_loops import Notes, add_intervals
-from model.network import Network, sub_layers
+from model.network import Network
 from model.steps import SideArrays
 
 CHUNK = 64  # most tokens at once, so that what lies between layers stays in the processor's cache
@@ -487,37 +487,55 @@ class Engine:
 
 
 def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weights:
-    """Return the weights of a decoder as the loops take them; what it lacks is of no rows."""
+    """Return the weights of a decoder as the loops take them; what it lacks is of no rows.
 
-    def find(name: str, *shape: int, default: float = 0.0) -> Floats:
-        found = weights.get(name)
-        array = np.full(shape, default) if found is None else found
-        return np.ascontiguousarray(array, np.float32)
+    Raises:
+        ValueError: a weight of another shape, or too few or many; the message is its name.
+    """
+    unread, D, V = dict(weights), config.n_embd, config.vocabulary_size
+    has_end, has_intervals = config.has_end_head, config.has_interval_head
+    rows = interval_rows(config.n_programs, config.n_classes) if has_intervals else 0
 
-    def norm_of(name: str) -> Floats:
-        return np.stack((find(f"{name}.weight", D, default=1), find(f"{name}.bias", D)))
+    def find(name: str, *shape: int, is_there: bool = True, default: float = 0.0) -> Floats:
+        if not is_there or 0 in shape:
+            return np.full(shape, default, np.float32)
+        found = unread.pop(name, None)
+        if found is None or found.shape != shape:
+            raise ValueError(name)
+        return np.ascontiguousarray(found, np.float32)
 
-    D = config.n_embd
-    attentions, feeds = sub_layers(config)
+    def norm_of(name: str, is_there: bool = True) -> Floats:
+        gain = find(f"{name}.weight", D, is_there=is_there, default=1)
+        has_bias = is_there and config.norm == "layer"
+        return np.stack((gain, find(f"{name}.bias", D, is_there=has_bias)))
+
+    layers = [f"blocks.{number}" for number in range(config.n_layer)]
+    attentions = [f"{layer}.attention.{n}" for layer in layers for n in range(config.n_attention)]
+    feeds, bias = [f"{layer}.feed_forward" for layer in layers], config.bias
+    find("temperature")  # which the loops know already
+    embedding = find("embedding.weight", V, D)  # first: all others are as large as it says
     position, angle = positions(config)
-    return Weights(
-        embedding=find("embedding.weight"),
-        side=find("side.weight", 0, D),
+    found = Weights(
+        embedding=embedding,
+        side=find("side.weight", config.n_features and config.n_features + 1, D),
         position=position,
         angle=angle,
         attention_norm=np.stack([norm_of(f"{name}.norm") for name in attentions]),
-        qkv=np.stack([find(f"{name}.layer.w_qkv.weight") for name in attentions]),
-        mix=np.stack([find(f"{name}.layer.w_o.weight") for name in attentions]),
+        qkv=np.stack([find(f"{name}.layer.w_qkv.weight", 3 * D, D) for name in attentions]),
+        mix=np.stack([find(f"{name}.layer.w_o.weight", D, D) for name in attentions]),
         feed_norm=np.stack([norm_of(f"{name}.norm") for name in feeds]),
-        w_1=np.stack([find(f"{name}.layer.w_1.weight") for name in feeds]),
-        b_1=np.stack([find(f"{name}.layer.w_1.bias", 4 * D) for name in feeds]),
-        w_2=np.stack([find(f"{name}.layer.w_2.weight") for name in feeds]),
-        b_2=np.stack([find(f"{name}.layer.w_2.bias", D) for name in feeds]),
-        norm=norm_of("norm"),
-        head=find("head.weight"),
-        interval=find("interval_head.table.weight", 0, D),
-        end=find("end_head.table.weight", 0, D),
+        w_1=np.stack([find(f"{name}.layer.w_1.weight", 4 * D, D) for name in feeds]),
+        b_1=np.stack([find(f"{name}.layer.w_1.bias", 4 * D, is_there=bias) for name in feeds]),
+        w_2=np.stack([find(f"{name}.layer.w_2.weight", D, 4 * D) for name in feeds]),
+        b_2=np.stack([find(f"{name}.layer.w_2.bias", D, is_there=bias) for name in feeds]),
+        norm=norm_of("norm", is_there=config.norm_position == "pre"),
+        head=find("head.weight", V, D),
+        interval=find("interval_head.table.weight", rows, D),
+        end=find("end_head.table.weight", ENDS * END_ROWS if has_end else 0, D),
     )
+    if unread:
+        raise ValueError(min(unread))
+    return found
 
 
 def positions(config: DecoderConfig) -> tuple[Floats, Reals]:

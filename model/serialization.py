@@ -17,7 +17,8 @@ from common.arrays import Floats
 from common.files import write_file
 from common.typed_json import from_json, to_json
 from model.config import DecoderConfig
-from model.network import Network, weight_shapes
+from model.engine import gather
+from model.network import Network
 from model.record import TrainingRecord
 
 FORMAT = "etude"
@@ -132,11 +133,10 @@ def _check(config: DecoderConfig, weights: dict[str, Floats], path: Path) -> Non
     # a header must not make us list a million layers
     if config.n_layer > len(weights):
         raise ModelFileError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
-    expected = weight_shapes(config)
-    for name in sorted(expected.keys() | weights.keys()):
-        shape = weights[name].shape if name in weights else None
-        if shape != expected.get(name):
-            raise ModelFileError(f"{misfit} ({name}); {_ADVICE}")
+    try:
+        gather(config, weights)
+    except ValueError as misfitting:
+        raise ModelFileError(f"{misfit} ({misfitting}); {_ADVICE}") from None
     for name, weight in weights.items():
         least = 2.0**-14 if name == "temperature" else 0.0  # logits are divided by it
         size = np.abs(weight)

@@ -14,7 +14,7 @@ from common.typed_json import to_json
 from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.decoding import decoder_of, network_of
-from model.network import weight_shapes
+from model.engine import gather
 from model.record import TrainingRecord
 from model.serialization import (
     VERSION,
@@ -115,8 +115,12 @@ def test_weights_may_be_stored_in_half_the_size(tmp_path, decoder):
 @given(configs(7, 16))
 @settings(max_examples=40)
 def test_a_network_has_the_weights_of_the_decoder(config):
-    state = Decoder(config).state_dict()
-    assert weight_shapes(config) == {name: tuple(w.shape) for name, w in state.items()}
+    weights = network_of(Decoder(config)).weights
+    gather(config, weights)
+    for name, weight in weights.items():
+        for wrong in ({}, {name: weight[None]}, {name: weight, "more": weight}):
+            with pytest.raises(ValueError, match=r"weight|bias|temperature|more"):
+                gather(config, {n: w for n, w in weights.items() if n != name} | wrong)
     learned = sum(weight.numel() for weight in Decoder(config).parameters())
     assert network_of(Decoder(config)).parameter_count == learned
 
