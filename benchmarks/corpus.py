@@ -39,15 +39,16 @@ MIDITOK = "MidiTok REMI, reads and tokenizes"
 
 def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
     """Build the corpus."""
-    from data.corpus.corpus import open_corpus
+    from data.corpus.corpus import SPLITS, open_corpus
 
     with tempfile.TemporaryDirectory() as datasets:
         began = time.perf_counter()
         corpus = open_corpus(folder, datasets, progress=False, workers=workers)
         seconds = time.perf_counter() - began
-        splits = corpus.splits.values()
-        used = {what: sum(getattr(split, what) for split in splits) for what in ("notes", "tokens")}
-    return {"seconds": seconds, "files": sum(split.pieces for split in splits), **used}
+        splits = [corpus.split(name) for name in SPLITS]
+        notes = sum(int(split.note_counts.sum()) for split in splits)
+        tokens = sum(len(split.tokens) for split in splits)
+    return {"seconds": seconds, "files": sum(map(len, splits)), "notes": notes, "tokens": tokens}
 
 
 def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:

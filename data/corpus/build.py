@@ -113,7 +113,6 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
     corpus = {
         "format": FORMAT,
         "options": asdict(files.reading.options),
-        "splits": report.splits,
         "files": files_of,
         "vocabulary": json.loads(vocabulary.to_json()),
     }

@@ -21,7 +21,7 @@ from common.files import replace_folder
 from common.text import printable
 from data.corpus.find_files import EMBEDDED, find_music_files
 from data.corpus.options import SPLITS, CorpusError, CorpusOptions
-from data.corpus.store import FORMAT, Split, SplitCounts
+from data.corpus.store import FORMAT, Split
 from data.midi.events import MAX_FILE_BYTES
 from data.score import Grid
 from data.tokens.vocabulary import Vocabulary
@@ -34,7 +34,6 @@ class Corpus:
     """A corpus on disk; get one with `open_corpus`."""
 
     folder: Path
-    splits: dict[str, SplitCounts]  # how much is in each of SPLITS
     files: dict[str, tuple[str, ...]]  # the names of each split's pieces
     vocabulary: Vocabulary
 
@@ -53,12 +52,8 @@ class Corpus:
                 told = printable(str(corpus["format"]))
                 raise CorpusError(f"{path}: format {told}, not {FORMAT}; delete it")
             vocabulary = Vocabulary.from_json(json.dumps(corpus["vocabulary"]))
-            splits = {name: SplitCounts(**corpus["splits"][name]) for name in SPLITS}
-            files = {name: tuple(corpus["files"][name]) for name in splits}
-            numbers = [number for its in splits.values() for number in dataclasses.astuple(its)]
-            if not all(isinstance(number, int) for number in numbers):
-                raise TypeError(numbers)
-            return cls(Path(folder), splits, files, vocabulary)
+            files = {name: tuple(corpus["files"][name]) for name in SPLITS}
+            return cls(Path(folder), files, vocabulary)
         except FileNotFoundError:
             raise FileNotFoundError(f"{folder}: no corpus in it") from None
         except CorpusError:

@@ -166,5 +166,5 @@ def test_pieces_stand_beside_the_held_out_ones(tmp_path):
             getattr(new, reading).longest[0],
         ]
         assert getattr(result.held_out, reading).shares[8] < 0.1
-    held_out = corpus.splits["valid"].pieces + corpus.splits["test"].pieces
+    held_out = len(corpus.split("valid")) + len(corpus.split("test"))
     assert len(result.held_out.line.longest) == held_out
