@@ -46,15 +46,8 @@ class ThreadChooser:
         self.seconds: dict[int, list[float]] = {}  # of the steps of a trial, by threads
         self.next_trial = self.began = 0.0
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
-        """Give the step that is made inside as many threads as are its turn, and time it."""
-        self.begin_step()
-        yield
-        self.end_step()
-
     def begin_step(self) -> None:
-        """Set the number of threads of a step."""
+        """Give a step as many threads as are its turn."""
         if not self.trial and time.monotonic() >= self.next_trial:
             tried = {max(1, self.threads // 2), self.threads, min(2 * self.threads, self.most)}
             self.trial = sorted(tried) * TRIAL_STEPS

@@ -111,8 +111,9 @@ def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
         times, began = list[float](), time.monotonic()
         while time.monotonic() - began < TIMED_SECONDS or not times:
             start = time.perf_counter()
-            with chooser.step():
-                step()
+            chooser.begin_step()
+            step()
+            chooser.end_step()
             times.append(time.perf_counter() - start)
         chooser.stop()
     return median(times[len(times) // 2 :])
