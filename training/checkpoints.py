@@ -11,13 +11,14 @@ the steps made alone, and so does all that follows from it.
 """
 
 import io
+import itertools
 import signal
 import sys
 import threading
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -303,48 +304,42 @@ def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
         OSError: the folder cannot be made.
     """
     run = run.resolve() if run.name in ("", "..") else run
-    folder, number = run, 1
     if checkpoint is not None:
-        if not held.enter_context(_hold(folder)):
+        if not _hold(run, held):
             raise RunError(f"{run}: another process trains there; wait for its end, or end it")
-        return folder
-    while _holds_run(folder) or not _begin(folder, held):
-        number += 1
-        folder = run.with_name(f"{run.name}-{number}")
+        return run
+    for number in itertools.count(1):
+        folder = run if number == 1 else run.with_name(f"{run.name}-{number}")
+        with ExitStack() as attempt:
+            # the process that held it before may have left a run there meanwhile
+            if not _holds_run(folder) and _hold(folder, attempt) and not _holds_run(folder):
+                held.push(attempt.pop_all())
+                break
     return folder
-
-
-def _begin(folder: Path, held: ExitStack) -> bool:
-    """Hold a folder for a run that begins; return whether that was to be had."""
-    with ExitStack() as attempt:
-        # the process that held it before may have left a run there meanwhile
-        if not attempt.enter_context(_hold(folder)) or _holds_run(folder):
-            return False
-        held.push(attempt.pop_all())
-    return True
 
 
 def _holds_run(folder: Path) -> bool:
     return (folder / MODEL_NAME).exists() or any(folder.glob(f"{CHECKPOINTS}/*.ckpt"))
 
 
-@contextmanager
-def _hold(folder: Path) -> Iterator[bool]:
-    """Lock a folder, which is made where need be, and yield whether no other process had it."""
+def _hold(folder: Path, held: ExitStack) -> bool:
+    """Lock a folder, which is made where need be, until `held` is left; False: another has it."""
     missing = [path for path in folder.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        with suppress(OSError):  # Windows keeps it while it is open
-            (folder / LOCK).unlink()
-        lock.release()
-        with suppress(OSError):  # there is something in it
-            for path in (folder, *missing):  # whichever process has made it
-                path.rmdir()
+        return False
+    held.callback(_let_go, lock, [folder, *missing])
+    return True
+
+
+def _let_go(lock: FileLock, folders: Sequence[Path]) -> None:
+    """Unlock the first of some folders, and remove those that are empty."""
+    with suppress(OSError):  # Windows keeps it while it is open
+        Path(lock.lock_file).unlink()
+    lock.release()
+    with suppress(OSError):  # there is something in it
+        for path in folders:  # whichever process has made it
+            path.rmdir()
