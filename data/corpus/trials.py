@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import Any
 
 from common.worker_pool import MOST_ITEMS, Failed, guarded
 from data.corpus.advice import Trial, advised_grid
-from data.corpus.options import CorpusOptions
+from data.corpus.options import OPEN, CorpusOptions
 from data.corpus.reader import MusicFolder, read_piece, read_trial
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
@@ -74,8 +73,10 @@ def reading_of(
     tracks = [trial.tracks for trial in trials]
     if not options.is_open:
         return _closed(options, tracks)
-    plain = {name: first for name, first in _PLAIN.items() if getattr(options, name) == "auto"}
-    without = settled = replace(options, **plain)
+    usual = {
+        each: getattr(CorpusOptions, each) for each in OPEN if getattr(options, each) == "auto"
+    }
+    without = settled = replace(options, **usual)
     says_beats = options.time_signature or options.steps_per_beat != CorpusOptions.steps_per_beat
     if options.grid == "auto" and not says_beats:
         settled = replace(settled, **advised_grid(trials))
@@ -94,10 +95,6 @@ def reading_of(
         return reading
     chosen = Chosen(words, lost_by(reading), lost_by(_closed(without, tracks)))
     return replace(reading, chosen=chosen)
-
-
-# What stands for "auto" where the files ask for nothing else.
-_PLAIN: dict[str, Any] = {"grid": "beats", "instruments": "original", "parts": "program"}
 
 
 def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading:
