@@ -1,6 +1,5 @@
 """The layers between attention and the decoder: feed-forward, residual sum and norm, block."""
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,12 +12,6 @@ from model.config import DecoderConfig
 def squared_relu(x: Tensor) -> Tensor:
     """Return max(x, 0)^2 (So et al. 2021, Primer, section 3)."""
     return functional.relu(x).square()
-
-
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "squared_relu": squared_relu,
-}
 
 
 class FeedForward(nn.Module):
@@ -34,7 +27,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.w_1 = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
         self.w_2 = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
-        self.activation = _ACTIVATIONS[config.activation]
+        self.activation = squared_relu if config.activation == "squared_relu" else functional.relu
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform each position by itself: float (B, T, D) -> (B, T, D)."""
