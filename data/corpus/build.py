@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from data.canonical import GridChanges
 from data.corpus.duplicates import find_works, fingerprint_of, lowest_pitch, sketch_of
 from data.corpus.notation import notation_as_midi
 from data.corpus.options import FOLDERS, SPLITS, CorpusError, CorpusOptions
-from data.corpus.reader import MusicFolder, read_piece
+from data.corpus.reader import read_piece
 from data.corpus.report import Copy, CorpusReport, LeftOut, report_text
 from data.corpus.store import FORMAT, Split, SplitCounts, write_split
 from data.corpus.survey import Survey, translation
@@ -47,8 +47,8 @@ class Source:
     """A folder of music files."""
 
     name: str  # of the corpus, for people
-    folder: MusicFolder
-    files: Sequence[str]  # their names, relative to the folder
+    folder: Path
+    files: Mapping[str, Path]  # by their names, relative to the folder
     left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
     is_embedded: bool = False  # then it stays as it was: figures that are published rest on it
 
@@ -80,11 +80,9 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
     converted = out / "midi"
     unread = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
     file_count = len(source.files) + unread  # a book of tunes is one
-    path = source.folder.path
-    names, left_out = notation_as_midi(path, source.files, converted, workers, progress)
-    left_out, folder = [*source.left_out, *left_out], MusicFolder(path, converted)
-    source = replace(source, folder=folder, files=names, left_out=left_out)
-    files = _Pass(source, reading_of(folder, names, options, workers))
+    midi, left_out = notation_as_midi(source.files, converted, workers, progress)
+    source = replace(source, files=midi, left_out=[*source.left_out, *left_out])
+    files = _Pass(source, reading_of([*midi.values()], options, workers))
     scratch = out / "ids"
     with scratch.open("wb") as file:
         for ids in files.ids(workers, progress):
@@ -138,20 +136,19 @@ class _Pass:
         """Read the files; yield the ids of the pieces that are used, in order."""
         files = self.source.files
         if self.splits_given:
-            files = [file for file in files if file.split("/")[0] in FOLDERS]
-            for file in sorted(set(self.source.files) - set(files)):
+            files = {name: files[name] for name in files if name.split("/")[0] in FOLDERS}
+            for file in sorted({*self.source.files} - {*files}):
                 self.left_out.append(LeftOut(file, "not in train/, valid/ or test/"))
         read = partial(
             read_and_encode,
-            folder=self.source.folder,
             wide=self.survey.wide,
             instruments=self.reading.instruments,
             begins_with_notes=not self.source.is_embedded,
         )
-        each = guarded(read, files, workers, most_items=MOST_ITEMS)
+        each = guarded(read, files.items(), workers, most_items=MOST_ITEMS)
         hides = None if progress else True  # None: where there is no terminal
         bar = tqdm(each, "reading", len(files), unit="file", disable=hides, leave=False)
-        for name, found in bar:
+        for (name, _), found in bar:
             if isinstance(found, Failed):
                 self.left_out.append(LeftOut(name, found.reason))
             elif self._is_used(found[0]):
@@ -175,7 +172,7 @@ class _Pass:
         Raises:
             CorpusError: too few pieces to train on.
         """
-        folder = self.source.folder.path
+        folder = self.source.folder
         marks = [piece.fingerprint for piece in self.pieces]
         self.works = find_works([piece.sketch for piece in self.pieces], marks)
         if not self.pieces:
@@ -237,17 +234,14 @@ class _Pass:
 
 
 def read_and_encode(
-    name: str,
-    folder: MusicFolder,
-    wide: Vocabulary,
-    instruments: Instruments,
-    begins_with_notes: bool,
+    file: tuple[str, Path], wide: Vocabulary, instruments: Instruments, begins_with_notes: bool
 ) -> tuple[Piece, NDArray[np.uint16]] | Failed:
-    """Read a music file by its name in a folder; return its piece, and the ids of that.
+    """Read a music file, of which the name comes first; return its piece, and the ids of that.
 
     Bars before the first note are left out where it says so, or models would begin with silence.
     """
-    found = read_piece(name, folder, wide.grid, instruments)
+    name, path = file
+    found = read_piece(path, wide.grid, instruments)
     if isinstance(found, Failed):
         return found
     score, changes = found.score, found.changes

@@ -154,12 +154,11 @@ def open_corpus(
     out = Path(datasets) / f"{name}-{content}"
     if not (out / "corpus.json").is_file():
         from data.corpus.build import Source, build  # what is built is opened without it
-        from data.corpus.reader import MusicFolder
 
         try:
             with replace_folder(out) as temporary:
-                music, is_embedded = MusicFolder(folder), str(path) in EMBEDDED
-                source = Source(name, music, names, left_out, is_embedded)
+                files = {each: folder / each for each in names}
+                source = Source(name, folder, files, left_out, str(path) in EMBEDDED)
                 build(source, temporary, options, workers or cores(), progress)
                 if _content_hash(folder, names, options) != content:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")

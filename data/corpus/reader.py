@@ -10,7 +10,7 @@ import numpy as np
 from common.worker_pool import Failed
 from data.canonical import GridChanges
 from data.corpus.advice import Trial, try_options
-from data.corpus.find_files import find_music_files, is_midi
+from data.corpus.find_files import find_music_files
 from data.files.read import read_events
 from data.midi.events import Events
 from data.midi.instruments import Instruments, fold
@@ -18,18 +18,6 @@ from data.midi.quantize import MidiError, score_from_events
 from data.score import Grid, Score
 
 MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes
-
-
-@dataclass(frozen=True)
-class MusicFolder:
-    """A folder of music files, and one of the MIDI files that its notation became, if it did."""
-
-    path: Path
-    converted: Path | None = None
-
-    def file(self, name: str) -> Path:
-        """Return the file in which the music of this name lies."""
-        return (self.path if is_midi(name) else self.converted or self.path) / name
 
 
 @dataclass(frozen=True)
@@ -57,16 +45,14 @@ class MidiPieces:
         return [f"{name}: left out: {reason}" for name, reason in self.left_out]
 
 
-def read_piece(
-    name: str, folder: MusicFolder, grid: Grid, instruments: Instruments
-) -> ReadPiece | Failed:
-    """Read a music file by its name in a folder."""
+def read_piece(path: Path, grid: Grid, instruments: Instruments) -> ReadPiece | Failed:
+    """Read a music file."""
     try:
-        played = read_events(folder.file(name))
+        played = read_events(path)
         kept = fold(played, instruments)
         score, changes = score_from_events(kept, grid)
     except (MidiError, OSError) as error:
-        return reason_of(error, folder.file(name))
+        return reason_of(error, path)
     if not len(kept.notes):
         which = " of the instruments to keep" if len(played.notes) else ""
         return Failed(f"it holds no notes{which}")
@@ -76,12 +62,10 @@ def read_piece(
     return ReadPiece(score, kept, changes, len(played.notes) - len(kept.notes))
 
 
-def read_trial(
-    name: str, folder: MusicFolder, grid: Grid, instruments: Instruments
-) -> Trial | Failed:
+def read_trial(path: Path, grid: Grid, instruments: Instruments) -> Trial | Failed:
     """Try other options than a grid's on a music file, if it can be read and has notes."""
     with suppress(MidiError, OSError):
-        events = fold(read_events(folder.file(name)), instruments)
+        events = fold(read_events(path), instruments)
         if len(events.notes):
             return try_options(events, grid)
     return Failed("nothing to try")
@@ -112,7 +96,7 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
             named.add(str(path))
     read, reasons = MidiPieces([], [], [], unread), list[tuple[str, str]]()
     for name in dict.fromkeys(names):
-        found = read_piece(name, MusicFolder(Path()), grid, instruments)
+        found = read_piece(Path(name), grid, instruments)
         if isinstance(found, Failed):
             reasons.append((name, found.reason))
         else:

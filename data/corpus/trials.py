@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
+from pathlib import Path
 
 from common.worker_pool import MOST_ITEMS, Failed, guarded
 from data.corpus.advice import Trial, advised_grid
 from data.corpus.options import OPEN, CorpusOptions
-from data.corpus.reader import MusicFolder, read_piece, read_trial
+from data.corpus.reader import read_piece, read_trial
 from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
 from data.score import DRUMS, Grid, Part
@@ -48,26 +49,23 @@ class Reading:
     chosen: Chosen | None = None
 
 
-def some_of(files: Sequence[str]) -> Sequence[str]:
+def some_of(files: Sequence[Path]) -> Sequence[Path]:
     """Return files from all over a folder, MOST_FILES at most."""
     return files[:: max(1, -(-len(files) // MOST_FILES))]
 
 
-def reading_of(
-    folder: MusicFolder, files: Sequence[str], options: CorpusOptions, workers: int
-) -> Reading:
+def reading_of(files: Sequence[Path], options: CorpusOptions, workers: int) -> Reading:
     """Return how to read files as the options say.
 
     Args:
-        folder: of the files.
-        files: their names.
+        files: of music.
         options: what they leave open, some of the files decide.
         workers: processes that share the work.
     """
     some, instruments = some_of(files), options.kept_instruments
     trials = list[Trial]()
     if options.is_open or options.instruments == "common" or options.parts == "track":
-        read = partial(read_trial, folder=folder, grid=options.time_grid, instruments=instruments)
+        read = partial(read_trial, grid=options.time_grid, instruments=instruments)
         found = guarded(read, some, workers, most_items=MOST_ITEMS)
         trials = [each for _, each in found if not isinstance(each, Failed)]
     tracks = [trial.tracks for trial in trials]
@@ -84,7 +82,7 @@ def reading_of(
     many = MOST_COMMON if len(some) == len(files) else MOST_COMMON // 2  # other files may have more
     if options.instruments == "auto" and len(programs) > many:
         settled = replace(settled, instruments="common")
-    lost_by = cache(partial(_lost, folder, some, workers=workers))
+    lost_by = cache(partial(_lost, some, workers=workers))
     reading = _closed(settled, tracks)
     if options.parts == "auto" and common_parts(tracks):
         by_track = _closed(replace(settled, parts="track"), tracks)
@@ -113,18 +111,17 @@ def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading
     return Reading(options, grid, instruments)
 
 
-def _lost(folder: MusicFolder, some: Sequence[str], reading: Reading, workers: int) -> float:
+def _lost(some: Sequence[Path], reading: Reading, workers: int) -> float:
     """Return the share of the notes of some files that are merged or cut short."""
-    count = partial(_count_lost, folder=folder, reading=reading)
-    found = guarded(count, some, workers, most_items=MOST_ITEMS)
+    found = guarded(partial(_count_lost, reading=reading), some, workers, most_items=MOST_ITEMS)
     counts = [each for _, each in found if not isinstance(each, Failed)]
     notes, lost = map(sum, zip((0, 0), *counts, strict=True))
     return lost / max(1, notes)
 
 
-def _count_lost(name: str, folder: MusicFolder, reading: Reading) -> tuple[int, int] | Failed:
+def _count_lost(path: Path, reading: Reading) -> tuple[int, int] | Failed:
     """Return how many notes a file has, and how many of them are merged or cut short."""
-    found = read_piece(name, folder, reading.grid, reading.instruments)
+    found = read_piece(path, reading.grid, reading.instruments)
     if isinstance(found, Failed):
         return found
     merged, cut = found.changes.merged, found.changes.cut
