@@ -42,16 +42,14 @@ class StepProgress(TQDMProgressBar):
     """A progress bar that counts the steps of the run, since there are no epochs."""
 
     @property
-    def total_train_batches(self) -> int | float:
+    def total_train_batches(self) -> int:
         """Batches of the whole run."""
-        steps = self.trainer.max_steps
-        return steps if steps > 0 else float("inf")
+        return self.trainer.max_steps
 
     def on_train_start(self, trainer: Trainer, *_: Any) -> None:
         """Begin where the run goes on: Lightning then starts no epoch, and knows no end."""
         super().on_train_start(trainer)
-        if trainer.max_steps > 0:
-            self.train_progress_bar.total = self.total_train_batches
+        self.train_progress_bar.total = self.total_train_batches
         self.train_progress_bar.initial = trainer.global_step
 
     def on_train_epoch_start(self, trainer: Trainer, *_: Any) -> None:
