@@ -5,11 +5,11 @@ for a song of 100 bars.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
@@ -52,6 +52,8 @@ _HARMONIES = {  # MusicXML's names of kinds of chords
     **{"6": "major-sixth", "m6": "minor-sixth", "9": "dominant-ninth"},
 }
 _CROSSES = {37, 42, 44, 46, 49, 51, 52, 53, 55, 57, 59}
+_TRIPLET = ("actual-notes", 3), ("normal-notes", 2)
+_Content: TypeAlias = Element | str | tuple[str, str | int | None] | None
 _PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # verovio's units
 _ENGRAVING = {  # verovio's options; one high page would take it five times as long
     **{"header": "none", "footer": "none", "breaks": "auto", "svgViewBox": True},
@@ -87,7 +89,7 @@ def to_musicxml(
     Raises:
         ValueError: it has no notation: on a grid of seconds, or of beats that no note values fit.
     """
-    root = _Writer(score, key, is_given, chords).root
+    root = _Writer(score, key, is_given, chords).root()
     return f"{_HEAD}{ElementTree.tostring(root, 'unicode')}\n"
 
 
@@ -137,8 +139,7 @@ def write_notation(
     return paths
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a note is written."""
 
     name: str  # of the part
@@ -147,224 +148,191 @@ class _Place:
     voice: int  # on the staff, from 0
     is_shared: bool  # with another voice, in this bar
 
-    @property
-    def is_drums(self) -> bool:
-        """Whether this is a staff of drums."""
-        return self.part.staves[self.staff].clef.sign == "percussion"
-
 
 class _Writer:
-    """Writes one Score as `root`."""
+    """Writes one Score, element by element."""
 
     def __init__(
         self, score: Score, key: Key | None, is_given: Bools | None, chords: Sequence[Span]
     ) -> None:
-        self._grid, self._program = score.grid, score.notes["program"].tolist()
-        self._pitch = score.notes["pitch"].tolist()
+        self._score, self._measures = score, Measures(score, key)
+        self._program, self._pitch = (score.notes[n].tolist() for n in ("program", "pitch"))
         self._tempo_bpm = score.tempo_bpm.tolist()
-        self._measures = Measures(score, key)
         scale = self._measures.quarter // score.grid.steps_per_beat
         self._chords = [(span.begin * scale, span.chord) for span in chords]
         self._is_new = np.zeros(len(score.notes), dtype=bool)
         if is_given is not None and is_given.any():
             self._is_new = ~is_given
-        self._first_number = score.first_number
         self._shown_bpm = 0.0
-        self.root = Element("score-partwise", version="4.0")
-        encoding = SubElement(SubElement(self.root, "identification"), "encoding")
-        _add(encoding, "software", "Etude")
+
+    def root(self) -> Element:
+        """Return the whole."""
         page = self._measures.page
-        names = SubElement(self.root, "part-list")
+        parts = [(part, f"P{number}") for number, part in enumerate(page.parts, start=1)]
+        names = [self._name(part, name) for part, name in parts]
         if page.is_choir:
-            group = SubElement(names, "part-group", type="start", number="1")
-            _add(group, "group-symbol", "bracket")
-            _add(group, "group-barline", "yes")
-        for number, part in enumerate(page.parts, start=1):
-            self._add_name(names, part, f"P{number}")
-            self._add_part(part, f"P{number}")
-        if page.is_choir:
-            SubElement(names, "part-group", type="stop", number="1")
+            bracket = ("group-symbol", "bracket"), ("group-barline", "yes")
+            begin = _element("part-group", *bracket, type="start", number="1")
+            names = [begin, *names, _element("part-group", type="stop", number="1")]
+        return _element(
+            "score-partwise",
+            _element("identification", _element("encoding", ("software", "Etude"))),
+            _element("part-list", *names),
+            *(self._part(part, name) for part, name in parts),
+            version="4.0",
+        )
 
-    def _add_name(self, names: Element, part: Part, name: str) -> None:
-        element = SubElement(names, "score-part", id=name)
-        _add(element, "part-name", part.name)
+    def _name(self, part: Part, name: str) -> Element:
+        """Return what a part is called, and what plays it."""
         rows = [row for staff in part.staves for voice in staff.voices for row in voice.tolist()]
-        sounds = {self._instrument(name, row): row for row in rows}
-        for identity, row in sorted(sounds.items()):
-            its = SubElement(element, "score-instrument", id=identity)
-            _add(its, "instrument-name", self._sound_name(row))
-        for identity, row in sorted(sounds.items()):
-            its = SubElement(element, "midi-instrument", id=identity)
-            if self._program[row] == DRUMS:
-                _add(its, "midi-channel", 10)
-                _add(its, "midi-unpitched", self._pitch[row] + 1)
-            else:
-                _add(its, "midi-program", self._grid.general_midi(self._program[row]) + 1)
+        sounds, midi, grid = [], [], self._score.grid
+        for identity, row in sorted({self._instrument(name, row): row for row in rows}.items()):
+            program, pitch = self._program[row], self._pitch[row]
+            sound = ("instrument-name", sound_name(program, pitch, grid))
+            number = [("midi-program", grid.general_midi(program) + 1)]
+            if program == DRUMS:
+                number = [("midi-channel", 10), ("midi-unpitched", pitch + 1)]
+            sounds.append(_element("score-instrument", sound, id=identity))
+            midi.append(_element("midi-instrument", *number, id=identity))
+        return _element("score-part", ("part-name", part.name), *sounds, *midi, id=name)
 
-    def _add_part(self, part: Part, name: str) -> None:
-        element = SubElement(self.root, "part", id=name)
+    def _part(self, part: Part, name: str) -> Element:
         staves = [self._measures.staff(staff) for staff in part.staves]
+        measures = []
         for number, bar in enumerate(self._measures.bars):
-            measure = SubElement(element, "measure", number=str(number + self._first_number))
-            if bar.missing:
-                measure.set("implicit", "yes")
-            self._add_attributes(measure, part, number)
+            content = [self._attributes(part, number)]
             if name == "P1":
-                self._add_tempo(measure, number)
-                self._add_chords(measure, number)
+                content += [self._tempo(number), *self._harmonies(number)]
             voices = [
-                (staff, voice, events, len(its[number]) > 1)
+                (_Place(name, part, staff, voice, len(its[number]) > 1), events)
                 for staff, its in enumerate(staves)
                 for voice, events in its[number]
             ]
-            for order, (staff, voice, events, is_shared) in enumerate(voices):
+            for order, (place, events) in enumerate(voices):
                 if order:
-                    _add(SubElement(measure, "backup"), "duration", bar.length)
-                place = _Place(name, part, staff, voice, is_shared)
+                    content.append(_element("backup", ("duration", bar.length)))
                 for event in events:
-                    for note in event.notes or (None,):
-                        self._add_note(measure, event, note, place)
-        _add(SubElement(element[-1], "barline", location="right"), "bar-style", "light-heavy")
+                    content += [self._note(event, note, place) for note in event.notes or (None,)]
+            shown, implicit = str(number + self._score.first_number), "yes" if bar.missing else None
+            measures.append(_element("measure", *content, number=shown, implicit=implicit))
+        measures[-1].append(_element("barline", ("bar-style", "light-heavy"), location="right"))
+        return _element("part", *measures, id=name)
 
-    def _add_attributes(self, measure: Element, part: Part, number: int) -> None:
-        """Add what is new in a bar: its meter; in the first the signature and the clefs too."""
-        bars = self._measures.bars
+    def _attributes(self, part: Part, number: int) -> Element | None:
+        """Return what is new in a bar: its meter; in the first the signature and the clefs too."""
+        bars, key = self._measures.bars, self._measures.key
         meter = bars[number].numerator, bars[number].denominator
         if number and meter == (bars[number - 1].numerator, bars[number - 1].denominator):
-            return
-        element = SubElement(measure, "attributes")
-        if number == 0:
-            key = self._measures.key
-            _add(element, "divisions", self._measures.quarter)
-            signature = SubElement(element, "key")
-            _add(signature, "fifths", key_signature(key))
-            _add(signature, "mode", key.mode)
-        time = SubElement(element, "time")
-        _add(time, "beats", meter[0])
-        _add(time, "beat-type", meter[1])
-        if number == 0:
-            _add(element, "staves", len(part.staves))
-            for place, staff in enumerate(part.staves, start=1):
-                clef = SubElement(element, "clef", number=str(place))
-                _add(clef, "sign", staff.clef.sign)
-                if staff.clef.sign != "percussion":
-                    _add(clef, "line", staff.clef.line)
-                if staff.clef.octaves:
-                    _add(clef, "clef-octave-change", staff.clef.octaves)
+            return None
+        time = _element("time", ("beats", meter[0]), ("beat-type", meter[1]))
+        if number:
+            return _element("attributes", time)
+        clefs = [
+            _element(
+                "clef",
+                ("sign", staff.clef.sign),
+                ("line", staff.clef.line),
+                ("clef-octave-change", staff.clef.octaves or None),
+                number=str(place),
+            )
+            for place, staff in enumerate(part.staves, start=1)
+        ]
+        return _element(
+            "attributes",
+            ("divisions", self._measures.quarter),
+            _element("key", ("fifths", key_signature(key)), ("mode", key.mode)),
+            time,
+            ("staves", len(clefs)),
+            *clefs,
+        )
 
-    def _add_tempo(self, measure: Element, number: int) -> None:
-        """Add a bar's tempo where it is new, in print where it is much so."""
+    def _tempo(self, number: int) -> Element | None:
+        """Return a bar's tempo where it is new, in print where it is much so."""
         tempi = self._tempo_bpm[: number + 1]
         if not tempi[number:] or tempi[-2:-1] == tempi[-1:]:
-            return
+            return None
         bpm, bar = tempi[-1], self._measures.bars[number]
+        sound = _element("sound", tempo=str(bpm))
         if abs(bpm - self._shown_bpm) < _LEAST_TEMPO_CHANGE * self._shown_bpm:
-            SubElement(measure, "sound", tempo=str(bpm))
-            return
+            return sound
         self._shown_bpm = bpm
-        direction = SubElement(measure, "direction", placement="above")
-        metronome = SubElement(SubElement(direction, "direction-type"), "metronome")
         is_dotted = bar.is_compound and bar.denominator == 8
-        _add(metronome, "beat-unit", "quarter")
-        if is_dotted:
-            SubElement(metronome, "beat-unit-dot")
-        _add(metronome, "per-minute", round(bpm / 1.5) if is_dotted else bpm)
-        SubElement(direction, "sound", tempo=str(bpm))
+        metronome = _element(
+            "metronome",
+            ("beat-unit", "quarter"),
+            _element("beat-unit-dot") if is_dotted else None,
+            ("per-minute", round(bpm / 1.5) if is_dotted else bpm),
+        )
+        kind = _element("direction-type", metronome)
+        return _element("direction", kind, sound, placement="above")
 
-    def _add_chords(self, measure: Element, number: int) -> None:
-        """Add the symbols of the chords that begin in a bar."""
-        bars = self._measures.bars
+    def _harmonies(self, number: int) -> Iterator[Element]:
+        """Yield the symbols of the chords that begin in a bar, and what they are in the key."""
+        bars, key = self._measures.bars, self._measures.key
         begin = sum(bar.length for bar in bars[:number])
         for step, chord in self._chords:
             if begin <= step < begin + bars[number].length:
-                element = SubElement(measure, "harmony")
-                self._add_class(element, "root", chord.root)
-                kind = SubElement(element, "kind", text=chord.kind)
-                kind.text = _HARMONIES[chord.kind]
-                if chord.bass != chord.root:
-                    self._add_class(element, "bass", chord.bass)
-                _add(element, "offset", step - begin)
-                direction = SubElement(measure, "direction", placement="below")
-                words = numeral(chord, self._measures.key)
-                _add(SubElement(direction, "direction-type"), "words", words)
-                _add(direction, "offset", step - begin)
+                offset = ("offset", step - begin)
+                kind = _element("kind", _HARMONIES[chord.kind], text=chord.kind)
+                bass = None if chord.bass == chord.root else self._class("bass", chord.bass)
+                yield _element("harmony", self._class("root", chord.root), kind, bass, offset)
+                words = _element("direction-type", ("words", numeral(chord, key)))
+                yield _element("direction", words, offset, placement="below")
 
-    def _add_class(self, harmony: Element, tag: str, pitch_class: int) -> None:
-        """Add the name of a pitch class."""
+    def _class(self, tag: str, pitch_class: int) -> Element:
+        """Return the name of a pitch class."""
         letter, sharps, _ = spell_pitch(pitch_class, self._measures.key)
-        element = SubElement(harmony, tag)
-        _add(element, f"{tag}-step", letter)
-        if sharps:
-            _add(element, f"{tag}-alter", sharps)
+        return _element(tag, (f"{tag}-step", letter), (f"{tag}-alter", sharps or None))
 
-    def _add_note(self, measure: Element, event: Event, note: int | None, place: "_Place") -> None:
-        """Add a note, or with None a rest, in the order that MusicXML asks for."""
+    def _note(self, event: Event, note: int | None, place: _Place) -> Element:
+        """Return a note, or with None a rest, in the order that MusicXML asks for."""
         is_first, value = note in (None, *event.notes[:1]), event.value
-        element = SubElement(measure, "note")
-        if event.is_hidden:
-            element.set("print-object", "no")
-        if note is not None:
-            if note not in event.tied_from:
-                element.set("id", f"n{note}")  # so the picture has it too
-            if self._is_new[note]:
-                element.set("color", NEW)
-        if not is_first:
-            SubElement(element, "chord")
-        if note is None:
-            SubElement(element, "rest", {"measure": "yes"} if event.is_whole_bar else {})
-        else:
-            self._add_pitch(element, note)
-        _add(element, "duration", value.duration)
         tied = (("stop", event.tied_from), ("start", event.tied_to))
         ties = [kind for kind, notes in tied if note in notes]
-        for kind in ties:
-            SubElement(element, "tie", type=kind)
+        beams, triplet = (event.beams, event.triplet.split()) if is_first else ((), [])
+        notations = [
+            *(_element("tied", type=kind) for kind in ties),
+            *(_element("tuplet", type=kind) for kind in triplet),
+        ]
+        by, accidental, stem, head = None, None, None, None
         if note is not None:
-            SubElement(element, "instrument", id=self._instrument(place.name, note))
-        _add(element, "voice", 1 + place.voice + _VOICES_ON_STAFF * place.staff)
-        if value.type:
-            _add(element, "type", value.type)
-        for _ in range(value.dots):
-            SubElement(element, "dot")
-        if note in event.accidentals:
-            _add(element, "accidental", _ACCIDENTALS[self._measures.spelled[note][1]])
-        if value.triplet:
-            ratio = SubElement(element, "time-modification")
-            _add(ratio, "actual-notes", 3)
-            _add(ratio, "normal-notes", 2)
-        if note is not None:
-            if place.is_shared:
-                _add(element, "stem", ("up", "down")[place.voice])
-            if place.is_drums and self._pitch[note] in _CROSSES:
-                _add(element, "notehead", "x")
-        if len(place.part.staves) > 1:
-            _add(element, "staff", place.staff + 1)
-        for level, beam in enumerate(event.beams if is_first else (), start=1):
-            SubElement(element, "beam", number=str(level)).text = beam
-        if ties or (is_first and event.triplet):
-            notations = SubElement(element, "notations")
-            for kind in ties:
-                SubElement(notations, "tied", type=kind)
-            for kind in event.triplet.split() if is_first else ():
-                SubElement(notations, "tuplet", type=kind)
+            by = _element("instrument", id=self._instrument(place.name, note))
+            if note in event.accidentals:
+                accidental = _ACCIDENTALS[self._measures.spelled[note][1]]
+            stem = ("up", "down")[place.voice] if place.is_shared else None
+            head = "x" if self._program[note] == DRUMS and self._pitch[note] in _CROSSES else None
+        is_named = note is not None and note not in event.tied_from  # so the picture has it too
+        return _element(
+            "note",
+            None if is_first else _element("chord"),
+            self._pitch_or_rest(event, note),
+            ("duration", value.duration),
+            *(_element("tie", type=kind) for kind in ties),
+            by,
+            ("voice", 1 + place.voice + _VOICES_ON_STAFF * place.staff),
+            ("type", value.type or None),
+            *(_element("dot") for _ in range(value.dots)),
+            ("accidental", accidental),
+            _element("time-modification", *_TRIPLET) if value.triplet else None,
+            ("stem", stem),
+            ("notehead", head),
+            ("staff", place.staff + 1 if len(place.part.staves) > 1 else None),
+            *(_element("beam", beam, number=str(n)) for n, beam in enumerate(beams, start=1)),
+            _element("notations", *notations) if notations else None,
+            print_object="no" if event.is_hidden else None,
+            id=f"n{note}" if is_named else None,
+            color=NEW if note is not None and self._is_new[note] else None,
+        )
 
-    def _add_pitch(self, element: Element, note: int) -> None:
-        """Add a note's letter and octave, for a drum those of its place on the staff."""
+    def _pitch_or_rest(self, event: Event, note: int | None) -> Element:
+        """Return a note's letter and octave, for a drum those of its place on the staff."""
+        if note is None:
+            return _element("rest", measure="yes" if event.is_whole_bar else None)
         if self._program[note] == DRUMS:
-            place = SubElement(element, "unpitched")
-            where = _DRUM_PLACES.get(self._pitch[note], _OTHER_DRUM)
-            _add(place, "display-step", where[0])
-            _add(place, "display-octave", where[1])
-            return
+            place = _DRUM_PLACES.get(self._pitch[note], _OTHER_DRUM)
+            return _element("unpitched", ("display-step", place[0]), ("display-octave", place[1]))
         letter, sharps, octave = self._measures.spelled[note]
-        pitch = SubElement(element, "pitch")
-        _add(pitch, "step", letter)
-        if sharps:
-            _add(pitch, "alter", sharps)
-        _add(pitch, "octave", octave)
-
-    def _sound_name(self, note: int) -> str:
-        return sound_name(self._program[note], self._pitch[note], self._grid)
+        return _element("pitch", ("step", letter), ("alter", sharps or None), ("octave", octave))
 
     def _instrument(self, part: str, note: int) -> str:
         """Return the name of what plays a note: a program, or one drum."""
@@ -372,6 +340,20 @@ class _Writer:
         return f"{part}-D{self._pitch[note]}" if program == DRUMS else f"{part}-I{program + 1}"
 
 
-def _add(parent: Element, tag: str, content: str | int) -> None:
-    """Add an element that holds only text."""
-    SubElement(parent, tag).text = str(content)
+def _element(tag: str, *content: _Content, **attributes: str | None) -> Element:
+    """Return an element with what is in it: elements, text, or a tag with its text.
+
+    Of content and attributes what is None is left out.
+    """
+    given = {name: value for name, value in attributes.items() if value is not None}
+    element = Element(tag, {name.replace("_", "-"): value for name, value in given.items()})
+    for each in content:
+        if isinstance(each, str):
+            element.text = each
+        elif isinstance(each, tuple):
+            name, text = each
+            if text is not None:
+                element.append(_element(name, str(text)))
+        elif each is not None:
+            element.append(each)
+    return element

@@ -25,11 +25,12 @@ class Clef(NamedTuple):
     """A clef: its sign, the line that it stands on, and by how many octaves it moves the notes."""
 
     sign: str
-    line: int
+    line: int | None
     octaves: int = 0
 
 
-_TREBLE, _ALTO, _BASS, _PERCUSSION = Clef("G", 2), Clef("C", 3), Clef("F", 4), Clef("percussion", 3)
+_TREBLE, _ALTO, _BASS = Clef("G", 2), Clef("C", 3), Clef("F", 4)
+_PERCUSSION = Clef("percussion", None)
 
 
 @dataclass(frozen=True)
