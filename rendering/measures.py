@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from rendering.readable import held_until_next, is_played, joined_chords, rounde
 from rendering.staves import Staff, arrange
 
 MAX_RINGING_BARS = 16  # after the last bar, for notes that are still held
+
+_Span: TypeAlias = tuple[int, int, tuple[int, ...]]  # from when to when which notes sound
 
 
 @dataclass
@@ -133,7 +136,7 @@ class Measures:
             voices = []
             for voice, of_bars in enumerate(spans):
                 its = of_bars[number]
-                if its or voice == 0 or staff.shows_all_rests:
+                if _has_notes(its) or voice == 0 or staff.shows_all_rests:
                     hides = voice > 0 and not staff.shows_all_rests
                     voices.append((voice, self._events(its, number, rhythm, hides)))
             if staff.clef.sign != "percussion":
@@ -141,55 +144,35 @@ class Measures:
             written.append(voices)
         return written
 
-    def _spans(self, rows: Ints) -> list[list[tuple[int, int, tuple[int, ...]]]]:
-        """Return, of each bar, when which notes of a voice sound: begin, end, notes.
+    def _spans(self, rows: Ints) -> list[list[_Span]]:
+        """Return, of each bar, when which notes of a voice sound: begin, end, notes; none in rests.
 
         Where notes of a voice overlap, what sounds is cut where one begins or ends.
         """
+        rows = rows[np.argsort(self._onset[rows], kind="stable")]
         onset, end = self._onset[rows], self._end[rows]
         edges = np.unique(np.concatenate([onset, end, self._starts]))
-        order = np.lexsort((rows, onset))
-        of_bars: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in self.bars]
+        of_bars: list[list[_Span]] = [[] for _ in self.bars]
         bar_of = np.searchsorted(self._starts, edges, side="right") - 1
-        sounding: list[int] = []
-        place = 0
-        for index in range(len(edges) - 1):
-            begin = int(edges[index])
-            sounding = [note for note in sounding if end[note] > begin]
-            while place < len(order) and onset[order[place]] <= begin:
-                sounding.append(int(order[place]))
-                place += 1
-            if sounding:
-                span = (begin, int(edges[index + 1]), tuple(rows[sounding].tolist()))
-                its = of_bars[int(bar_of[index])]
-                if its and its[-1][1:] == (begin, span[2]):  # what ended sounds elsewhere
-                    span = (its.pop()[0], *span[1:])
-                its.append(span)
+        for bar, (begin, stop) in zip(bar_of.tolist(), pairwise(edges.tolist()), strict=False):
+            notes = tuple(rows[(onset <= begin) & (end > begin)].tolist())
+            its = of_bars[bar]
+            if its and its[-1][1:] == (begin, notes):  # what ended sounds elsewhere
+                its[-1] = (its[-1][0], stop, notes)
+            else:
+                its.append((begin, stop, notes))
         return of_bars
 
     def _events(
-        self,
-        spans: Sequence[tuple[int, int, tuple[int, ...]]],
-        number: int,
-        rhythm: BarRhythm,
-        hides_rests: bool,
+        self, spans: Sequence[_Span], number: int, rhythm: BarRhythm, hides_rests: bool
     ) -> list[Event]:
         """Return what a voice has in a bar, where this sounds in it."""
         start, length = int(self._starts[number]), self.bars[number].length
-        if not spans:
+        if not _has_notes(spans):
             return [Event(NoteValue(0, length, "", 0, None), (), is_whole_bar=True)]
-        filled: list[tuple[Slot, tuple[int, ...]]] = []
-        now = 0
-        for begin, end, notes in spans:
-            if begin - start > now:
-                filled.append((Slot(now, begin - start, True), ()))
-            filled.append((Slot(begin - start, end - start, False), notes))
-            now = end - start
-        if now < length:
-            filled.append((Slot(now, length, True), ()))
-        values = rhythm.values([slot for slot, _ in filled])
+        slots = [Slot(begin - start, end - start, not notes) for begin, end, notes in spans]
         events = []
-        for (_, notes), its in zip(filled, values, strict=True):
+        for (_, _, notes), its in zip(spans, rhythm.values(slots), strict=True):
             by_height = tuple(sorted(notes, key=lambda note: self.spelled[note][2::-2]))
             for value in its:
                 begin = start + value.start
@@ -219,6 +202,10 @@ class Measures:
                     needed.add(note)
                 valid[letter, octave] = sharps
             event.accidentals = frozenset(needed)
+
+
+def _has_notes(spans: Sequence[_Span]) -> bool:
+    return any(notes for _, _, notes in spans)
 
 
 def _beam(events: Sequence[Event], rhythm: BarRhythm) -> None:
