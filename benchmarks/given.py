@@ -41,13 +41,14 @@ from data.harmony import final_chord, root_of_triad
 from data.instrument_names import instrument_name
 from data.keys import Key, high_to_low, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
+from data.statistics import REST, Music
 from data.tokens.augment import programs_of
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from data.tokens.windows import read_windows
-from data.voice_leading import FIFTH, PAIRS, REST, UNISON, Parts, count_parallels
+from data.voice_leading import FIFTH, PAIRS, UNISON, count_parallels, four_parts
 from evaluation.classifier import by_forest, by_regression, tell_apart
 from evaluation.comparison import statistics_of
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
@@ -84,23 +85,24 @@ def parallel_octaves(score: Score) -> float:
 
 def voice_crossing(score: Score) -> float:
     """Return the share of the time with two voices or more in which a higher is below a lower."""
-    parts = Parts.of(score)
+    parts = four_parts(score)
     if parts is None:
         return float("nan")
-    high, low = (parts.pitch[:, voices] for voices in PAIRS)
+    steps = np.diff(parts[0])
+    high, low = (parts[1][:, voices] for voices in PAIRS)
     is_pair = (high != REST) & (low != REST)
-    together = int(parts.steps[is_pair.any(axis=1)].sum())
-    crossed = int(parts.steps[(is_pair & (high < low)).any(axis=1)].sum())
+    together = int(steps[is_pair.any(axis=1)].sum())
+    crossed = int(steps[(is_pair & (high < low)).any(axis=1)].sum())
     return crossed / together if together else float("nan")
 
 
 def out_of_range(score: Score) -> float:
     """Return the share of the notes outside the range of their voice (RANGES)."""
-    parts = Parts.of(score)
-    if parts is None:
+    if four_parts(score) is None:
         return float("nan")
-    is_out = (parts.pitch < RANGES[:, 0]) | (parts.pitch > RANGES[:, 1])
-    return float(is_out[parts.begins].mean())
+    pitches = [line.pitch for line in Music(score).lines if line is not None]
+    is_out = [(p < low) | (p > high) for p, (low, high) in zip(pitches, RANGES, strict=True)]
+    return float(np.concatenate(is_out).mean())
 
 
 MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
@@ -272,15 +274,15 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
 
 def seam(score: Score, step: int) -> tuple[int, int]:
     """Count parallels and leaps from what sounds before a step to what begins there."""
-    parts = Parts.of(score)
+    parts = four_parts(score)
     if parts is None:
         return 0, 0
-    starts = np.cumsum(parts.steps) - parts.steps + score.notes["onset"].min()
-    place = int(np.searchsorted(starts, step))
-    if not 0 < place < len(starts) or starts[place] != step:
+    times, pitch = parts
+    place = int(np.searchsorted(times, step))
+    if not 0 < place < len(pitch) or times[place] != step:
         return 0, 0
-    before, after = parts.pitch[place - 1], parts.pitch[place]
-    move = np.where(parts.begins[place] & (before >= 0) & (after >= 0), after - before, 0)
+    before, after = pitch[place - 1 : place + 1]
+    move = np.where((before != REST) & (after != REST), after - before, 0)
     high, low = PAIRS
     is_like = np.isin((before[high] - before[low]) % 12, (UNISON, FIFTH))
     is_like &= (before[high] - before[low]) % 12 == (after[high] - after[low]) % 12

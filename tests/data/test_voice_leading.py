@@ -11,7 +11,7 @@ from benchmarks.given import parallel_fifths, parallel_octaves
 from data.canonical import canonical
 from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid
-from data.voice_leading import Parts
+from data.voice_leading import four_parts
 from tests.music import EMPTY, piece
 
 MEASURES = (parallel_fifths, parallel_octaves)
@@ -100,11 +100,12 @@ def test_parallels_are_what_music21_finds(chord, steps):
 
 def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
     rows = [(0, 24, pitch, 80, program) for pitch, program in ((72, 3), (64, 9), (55, 0), (48, 5))]
-    parts = Parts.of(piece([*rows, (24, 6, 40, 80, 5), (0, 6, 36, 80, DRUMS)]))
+    parts = four_parts(piece([*rows, (24, 6, 40, 80, 5), (0, 6, 36, 80, DRUMS)]))
     assert parts is not None
-    assert parts.pitch.tolist() == [[72, 64, 55, 48], [-1, -1, -1, 40]]
-    assert parts.steps.tolist() == [24, 6]
-    assert parts.begins.tolist() == [[True] * 4, [False] * 3 + [True]]
+    assert [each.tolist() for each in parts] == [
+        [0, 24, 30],
+        [[72, 64, 55, 48], [-1, -1, -1, 40]],
+    ]
 
 
 def test_what_is_not_in_four_parts_has_no_figures():
