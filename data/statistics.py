@@ -21,10 +21,10 @@ from common.arrays import Bools, Ids, Ints, Reals
 from common.interface import OCTAVE
 from data.extremes import note_density
 from data.keys import KEY_PROFILES, high_to_low, pitched_notes
-from data.score import Score
+from data.score import BAR, NOTE, Grid, Score
 
 Numbers: TypeAlias = Reals
-Figures: TypeAlias = Numbers | list[float]
+Figures: TypeAlias = dict[str, float]  # by name
 
 VERSION = 1  # to be raised where a statistic changes: critics (data/critic.py) weigh them
 
@@ -46,9 +46,18 @@ CLASSES = (
     *("tritones", "fifths", "minor sixths", "major sixths", "minor sevenths", "major sevenths"),
 )
 ABOVE = tuple(f"{n} semitones up" for n in range(OCTAVE))
-THIRDS, SIXTHS, PERFECT = (3, 4), (8, 9), (0, 7)  # intervals in semitones, octaves aside
+# Intervals in semitones, octaves aside.
+THIRDS, FIFTHS, SIXTHS, PERFECT = (3, 4), (6, 7), (8, 9), (0, 7)
 FIFTH = 7
-BEATS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)  # the longest durations of classes
+DURATIONS = (
+    *("sixteenths", "eighths", "dotted eighths", "quarters", "dotted quarters", "halves"),
+    *("dotted halves", "longer notes"),
+)
+BEATS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)  # of all of these but the last, at most
+PLACES = (
+    *("on beat 1", "on beat 2", "on beat 3", "on beat 4 and later"),
+    *("half way from beats 1 and 3", "half way from beats 2 and 4", "elsewhere"),
+)
 
 CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; the first that fits
     "major triads": ((0, 4, 7),),
@@ -68,6 +77,10 @@ CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; 
 }
 KINDS = (*CHORDS, "other chords")
 TRIADS, DOMINANTS, SEVENTHS = (0, 1), (0, 4), (4, 5, 6, 7, 8)  # among KINDS
+PROGRESSIONS = {  # of roots, semitones above the tonic
+    **{"V-I": (7, 0), "IV-I": (5, 0), "I-IV": (0, 5), "I-V": (0, 7), "IV-V": (5, 7)},
+    **{"II-V": (2, 7), "V-VI": (7, 9), "VI-II": (9, 2), "VII-I": (11, 0)},
+}
 
 
 def _read_chords() -> tuple[Ints, Ints]:
@@ -196,9 +209,10 @@ class Music:
         return self.chords_at(self.beats)
 
     @cached_property
-    def off_beat_chords(self) -> Chords:
-        """Those half a beat later."""
-        return self.chords_at(self.beats + int(self.beat_steps) // 2)
+    def chords_by_place(self) -> dict[str, Chords]:
+        """These, and those half a beat later."""
+        between = self.chords_at(self.beats + int(self.beat_steps) // 2)
+        return {"on beats": self.chords, "between beats": between}
 
     @cached_property
     def moves(self) -> Ints:
@@ -208,40 +222,36 @@ class Music:
 
 @dataclass(frozen=True)
 class Group:
-    """Statistics that belong together: their name, what each is, and what computes all of them."""
+    """Statistics that belong together: their name, and what computes all of them by name."""
 
     name: str
-    each: Sequence[str]
     compute: Callable[..., Figures]  # of the piece, and of its voice or of two slots
     slots: tuple[int, ...]  # among VOICES, that it is of
     needs_pitch: bool
 
-    def of(self, music: Music) -> Numbers:
-        """Return the statistics of a piece; NaN where there is nothing, or hardly a note."""
+    def of(self, music: Music) -> Figures:
+        """Return the statistics of a piece; none where there is nothing, or hardly a note."""
         lines = [music.lines[slot] for slot in self.slots]
         is_hardly = len(lines) == 1 and (lines[0] is None or len(lines[0].pitch) < LEAST_NOTES)
         if is_hardly or (self.needs_pitch and not len(music.onsets)):
-            return np.full(len(self.each), np.nan)
-        found = self.compute(music, *(lines if len(lines) == 1 else self.slots))
-        return np.array(found, dtype=np.float64)
+            return {}
+        return self.compute(music, *(lines if len(lines) == 1 else self.slots))
 
 
 GROUPS: list[Group] = []
 
 
-def _group(
-    name: str, *each: str, voices: int = 0, needs_pitch: bool = False
-) -> Callable[[Any], Any]:
+def _group(name: str, voices: int = 0, needs_pitch: bool = False) -> Callable[[Any], Any]:
     """Register a function of a piece, of each of its voices (voices=1), or of each pair (2).
 
-    These are (Music), (Music, Line) and (Music, high slot, low slot) -> (len(each),).
+    These are (Music), (Music, Line) and (Music, high slot, low slot) -> Figures.
     """
 
     def register(compute: Callable[..., Figures]) -> Callable[..., Figures]:
         for slots in combinations(range(len(VOICES)), voices):
             whose = " and ".join(VOICES[slot] for slot in slots)
             own = f"{name}, {whose}" if whose else name
-            GROUPS.append(Group(own, each, compute, slots, needs_pitch))
+            GROUPS.append(Group(own, compute, slots, needs_pitch))
         return compute
 
     return register
@@ -251,11 +261,12 @@ _of_pitches = partial(_group, needs_pitch=True)
 _of_voices, _of_pairs = partial(_group, voices=1), partial(_group, voices=2)
 
 
-def _shares(numbers: Ids, size: int) -> Numbers:
-    """Return (size,) the share of each number from 0 on; NaN of none."""
+def _shares(names: Sequence[str], numbers: Ids, first: int = 0) -> Figures:
+    """Return the shares of the numbers that have names, from the first on; none of no numbers."""
     if not len(numbers):
-        return np.full(size, np.nan)
-    return np.bincount(numbers, minlength=size) / len(numbers)
+        return {}
+    counts = np.bincount(numbers, minlength=first + len(names))[first:]
+    return dict(zip(names, (counts / len(numbers)).tolist(), strict=True))
 
 
 def _mean(values: NDArray[Any]) -> float:
@@ -277,37 +288,24 @@ def _classes(steps: Ints) -> Ints:
 # Of each voice
 
 
-@_of_voices("intervals", *INTERVALS)
+@_of_voices("intervals")
 def _intervals(_: Music, line: Line) -> Figures:
-    return _shares(_classes(line.steps), len(INTERVALS))
+    return _shares(INTERVALS, _classes(line.steps))
 
 
-@_of_voices(
-    "durations",
-    *("sixteenths", "eighths", "dotted eighths", "quarters", "dotted quarters", "halves"),
-    *("dotted halves", "longer notes"),
-)
+@_of_voices("durations")
 def _durations(music: Music, line: Line) -> Figures:
-    return _shares(np.searchsorted(BEATS, (line.end - line.onset) / music.beat_steps), 8)
+    return _shares(DURATIONS, np.searchsorted(BEATS, (line.end - line.onset) / music.beat_steps))
 
 
-@_of_voices(
-    "places of notes in the bar",
-    *("on beat 1", "on beat 2", "on beat 3", "on beat 4 and later"),
-    *("half way from beats 1 and 3", "half way from beats 2 and 4", "elsewhere"),
-)
+@_of_voices("places of notes in the bar")
 def _places(_: Music, line: Line) -> Figures:
     beat, part = np.minimum(line.place.astype(np.int64), 3), line.place % 1
-    return _shares(np.where(part == 0, beat, np.where(part == 0.5, 4 + beat % 2, 6)), 7)
+    place = np.where(part == 0, beat, np.where(part == 0.5, 4 + beat % 2, 6))
+    return _shares(PLACES, place)
 
 
-@_of_voices(
-    "contour",
-    *("turns", "turns after leaps", "steps after leaps", "leaps after leaps, onward"),
-    *("passing notes off the beat", "neighbor notes off the beat", "passing notes on the beat"),
-    *("notes struck again on the beat", "notes off the beat that are reached by step"),
-    *("entropy of intervals, bits", "entropy of intervals after one another, bits"),
-)
+@_of_voices("contour")
 def _contour(_: Music, line: Line) -> Figures:
     moves, off_beat = line.steps[line.steps != 0], line.place % 1 != 0
     turns, leaps = np.sign(moves[:-1]) != np.sign(moves[1:]), np.abs(moves) > STEP
@@ -315,165 +313,155 @@ def _contour(_: Music, line: Line) -> Figures:
     by_step = (np.abs(line.steps) <= STEP) & (line.steps != 0)
     passes = by_step[:-1] & by_step[1:] & (np.sign(come) == np.sign(go))
     neighbors = by_step[:-1] & (come == -go)
-    return [
-        _mean(turns),
-        _mean(turns[leaps[:-1]]),
-        _mean(~leaps[1:][leaps[:-1]]),
-        _mean(leaps[:-1] & leaps[1:] & ~turns),
-        _mean(passes[off_beat[1:-1]]),
-        _mean(neighbors[off_beat[1:-1]]),
-        _mean(passes[~off_beat[1:-1]]),
-        _mean((line.steps == 0) & ~off_beat[1:]),
-        _mean(by_step[off_beat[1:]]),
-        _entropy(line.steps),
-        _entropy(come, go) - _entropy(go),
-    ]
+    return {
+        "turns": _mean(turns),
+        "turns after leaps": _mean(turns[leaps[:-1]]),
+        "steps after leaps": _mean(~leaps[1:][leaps[:-1]]),
+        "leaps after leaps, onward": _mean(leaps[:-1] & leaps[1:] & ~turns),
+        "passing notes off the beat": _mean(passes[off_beat[1:-1]]),
+        "neighbor notes off the beat": _mean(neighbors[off_beat[1:-1]]),
+        "passing notes on the beat": _mean(passes[~off_beat[1:-1]]),
+        "notes struck again on the beat": _mean((line.steps == 0) & ~off_beat[1:]),
+        "notes off the beat that are reached by step": _mean(by_step[off_beat[1:]]),
+        "entropy of intervals, bits": _entropy(line.steps),
+        "entropy of intervals after one another, bits": _entropy(come, go) - _entropy(go),
+    }
 
 
-@_of_voices(
-    "rhythm",
-    *("durations like the one before", "entropy of durations, bits"),
-    *("entropy of durations after one another, bits", "notes a beat", "rests between notes"),
-)
+@_of_voices("rhythm")
 def _rhythm(music: Music, line: Line) -> Figures:
     durations = line.end - line.onset
     span = (music.onsets[-1] - music.onsets[0]) / music.beat_steps
-    return [
-        _mean(durations[1:] == durations[:-1]),
-        _entropy(durations),
-        _entropy(durations[:-1], durations[1:]) - _entropy(durations[1:]),
-        len(durations) / max(span, 1),
-        _mean(line.onset[1:] > line.end[:-1]),
-    ]
+    after = _entropy(durations[:-1], durations[1:]) - _entropy(durations[1:])
+    return {
+        "durations like the one before": _mean(durations[1:] == durations[:-1]),
+        "entropy of durations, bits": _entropy(durations),
+        "entropy of durations after one another, bits": after,
+        "notes a beat": len(durations) / max(span, 1),
+        "rests between notes": _mean(line.onset[1:] > line.end[:-1]),
+    }
 
 
-@_of_voices("height", "low notes", "median", "high notes", "deviation", "range")
+@_of_voices("height")
 def _height(_: Music, line: Line) -> Figures:
-    pitch = line.pitch
-    return [*np.quantile(pitch, (0.05, 0.5, 0.95)), pitch.std(), np.ptp(pitch)]
+    low, median, high = np.quantile(line.pitch, (0.05, 0.5, 0.95)).tolist()
+    own = {"deviation": float(line.pitch.std()), "range": float(np.ptp(line.pitch))}
+    return {"low notes": low, "median": median, "high notes": high, **own}
 
 
-@_of_voices("degrees from the tonic", *ABOVE)
+@_of_voices("degrees from the tonic")
 def _degrees(music: Music, line: Line) -> Figures:
-    return _shares((line.pitch - music.tonic) % OCTAVE, OCTAVE)
+    return _shares(ABOVE, (line.pitch - music.tonic) % OCTAVE)
 
 
 # Of each pair of voices
 
 
-@_of_pairs("intervals on beats", *CLASSES)
+@_of_pairs("intervals on beats")
 def _verticals(music: Music, high: int, low: int) -> Figures:
     pitch = music.pitches(music.beats)[:, [high, low]]
     pitch = pitch[(pitch != REST).all(axis=1)]
-    return _shares((pitch[:, 0] - pitch[:, 1]) % OCTAVE, OCTAVE)
+    return _shares(CLASSES, (pitch[:, 0] - pitch[:, 1]) % OCTAVE)
 
 
-@_of_pairs(
-    "motion",
-    *("in the same direction", "against each other", "in parallel thirds", "in parallel sixths"),
-    *("to fifths and octaves in the same direction", "in parallel fifths and octaves"),
-    *("leaps of both", "distance", "deviation of the distance", "crossings"),
-)
+@_of_pairs("motion")
 def _motion(music: Music, high: int, low: int) -> Figures:
     pitch = music.moves[:, [high, low]]
     pitch = pitch[(pitch != REST).all(axis=1)]
     if len(pitch) < LEAST_NOTES:
-        return np.full(10, np.nan)
+        return {}
     distance = pitch[:, 0] - pitch[:, 1]
     steps = np.diff(pitch, axis=0)
     moves = (steps != 0).any(axis=1)
     before, after, steps = distance[:-1][moves] % OCTAVE, distance[1:][moves] % OCTAVE, steps[moves]
     both = (steps != 0).all(axis=1)
     alike = both & (np.sign(steps[:, 0]) == np.sign(steps[:, 1]))
-    return [
-        _mean(alike),
-        _mean(both & ~alike),
-        _mean(alike & np.isin(before, THIRDS) & np.isin(after, THIRDS)),
-        _mean(alike & np.isin(before, SIXTHS) & np.isin(after, SIXTHS)),
-        _mean(alike & np.isin(after, PERFECT)),
-        _mean(alike & np.isin(after, PERFECT) & (before == after)),
-        _mean((np.abs(steps) > STEP).all(axis=1)),
-        _mean(distance),
-        float(distance.std()),
-        _mean(distance < 0),
-    ]
+    thirds, sixths = (np.isin(before, each) & np.isin(after, each) for each in (THIRDS, SIXTHS))
+    to_perfect = alike & np.isin(after, PERFECT)
+    return {
+        "in the same direction": _mean(alike),
+        "against each other": _mean(both & ~alike),
+        "in parallel thirds": _mean(alike & thirds),
+        "in parallel sixths": _mean(alike & sixths),
+        "to fifths and octaves in the same direction": _mean(to_perfect),
+        "in parallel fifths and octaves": _mean(to_perfect & (before == after)),
+        "leaps of both": _mean((np.abs(steps) > STEP).all(axis=1)),
+        "distance": _mean(distance),
+        "deviation of the distance": float(distance.std()),
+        "crossings": _mean(distance < 0),
+    }
 
 
 # Of all voices: harmony
 
 
-@_of_pitches("chords on beats", *KINDS)
+@_of_pitches("chords on beats")
 def _chord_kinds(music: Music) -> Figures:
-    return _shares(music.chords.kind, len(KINDS))
+    return _shares(KINDS, music.chords.kind)
 
 
-@_of_pitches("chords on first beats", *KINDS)
+@_of_pitches("chords on first beats")
 def _first_chords(music: Music) -> Figures:
-    return _shares(music.chords_at(music.beats[music.beat_in_bar == 0]).kind, len(KINDS))
+    return _shares(KINDS, music.chords_at(music.beats[music.beat_in_bar == 0]).kind)
 
 
-@_of_pitches(
-    "pitch classes at once",
-    *(f"{n} {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4, "5 or more")),
-)
+@_of_pitches("pitch classes at once")
 def _classes_at_once(music: Music) -> Figures:
-    sets = (music.chords.sets, music.off_beat_chords.sets)
-    return np.concatenate([_shares(np.minimum(each.sum(axis=1), 5), 6)[1:] for each in sets])
+    found = dict[str, float]()
+    for place, chords in music.chords_by_place.items():
+        names = [f"{n} {place}" for n in (1, 2, 3, 4, "5 or more")]
+        found |= _shares(names, np.minimum(chords.sets.sum(axis=1), 5), first=1)
+    return found
 
 
-@_of_pitches(
-    "inversions",
-    *("triads in root position", "sixth chords", "six-four chords", "sevenths in root position"),
-    *("six-five chords", "four-three chords", "four-two chords"),
-)
+@_of_pitches("inversions")
 def _inversions(music: Music) -> Figures:
     chords = music.chords
     above = (chords.bass - chords.root) % OCTAVE
-    thirds, fifths, sevenths = np.isin(above, THIRDS), np.isin(above, (6, 7)), above >= 9
-    triad, seventh = np.isin(chords.kind, TRIADS), np.isin(chords.kind, SEVENTHS)
-    of_triads = [_mean(each[triad]) for each in (above == 0, thirds, fifths)]
-    of_sevenths = [_mean(each[seventh]) for each in (above == 0, thirds, fifths, sevenths)]
-    return of_triads + of_sevenths
+    of_triads, of_sevenths = (above[np.isin(chords.kind, each)] for each in (TRIADS, SEVENTHS))
+    return {
+        "triads in root position": _mean(of_triads == 0),
+        "sixth chords": _mean(np.isin(of_triads, THIRDS)),
+        "six-four chords": _mean(np.isin(of_triads, FIFTHS)),
+        "sevenths in root position": _mean(of_sevenths == 0),
+        "six-five chords": _mean(np.isin(of_sevenths, THIRDS)),
+        "four-three chords": _mean(np.isin(of_sevenths, FIFTHS)),
+        "four-two chords": _mean(of_sevenths >= 9),
+    }
 
 
-@_of_pitches(
-    "doublings in triads",
-    *(f"{what} {n}" for what in ("root", "third", "fifth") for n in ("once", "twice", "thrice")),
-)
+@_of_pitches("doublings in triads")
 def _doublings(music: Music) -> Figures:
     sounding = music.pitches(music.beats)
     pitch = sounding[(sounding != REST).any(axis=1)]
     chords = music.chords
     if len(pitch) != len(chords.root):  # a voice of chords, of which a line is not all
-        return np.full(9, np.nan)
+        return {}
     above = np.where(pitch == REST, REST, (pitch - chords.root[:, None]) % OCTAVE)
     above = above[np.isin(chords.kind, TRIADS)]
-    counts = [np.isin(above, each).sum(axis=1) for each in ((0,), THIRDS, (FIFTH,))]
-    return [_mean(count == n) for count in counts for n in (1, 2, 3)]
+    return {
+        f"{what} {times}": _mean(np.isin(above, each).sum(axis=1) == n)
+        for what, each in (("root", (0,)), ("third", THIRDS), ("fifth", (FIFTH,)))
+        for n, times in enumerate(("once", "twice", "thrice"), start=1)
+    }
 
 
-@_of_pitches("roots of chords from the tonic", *ABOVE)
+@_of_pitches("roots of chords from the tonic")
 def _roots(music: Music) -> Figures:
-    return _shares((music.chords.root - music.tonic) % OCTAVE, OCTAVE)
+    return _shares(ABOVE, (music.chords.root - music.tonic) % OCTAVE)
 
 
-@_of_pitches("steps of roots from beat to beat", *ABOVE)
+@_of_pitches("steps of roots from beat to beat")
 def _root_steps(music: Music) -> Figures:
-    return _shares(np.diff(music.chords.root) % OCTAVE, OCTAVE)
+    return _shares(ABOVE, np.diff(music.chords.root) % OCTAVE)
 
 
-@_of_pitches("steps of the lowest note from beat to beat", *INTERVALS)
+@_of_pitches("steps of the lowest note from beat to beat")
 def _bass_steps(music: Music) -> Figures:
-    return _shares(_classes(np.diff(music.chords.bass)), len(INTERVALS))
+    return _shares(INTERVALS, _classes(np.diff(music.chords.bass)))
 
 
-@_of_pitches(
-    "progressions",
-    *("roots that fall a fifth", "dominants that fall a fifth", "dominants that resolve"),
-    *("deceptive cadences", "V-I", "IV-I", "I-IV", "I-V", "IV-V", "II-V", "V-VI", "VI-II"),
-    *("VII-I", "triad to triad", "entropy of chords, bits", "entropy of steps of roots, bits"),
-    *("the same chord as a beat before", "the same root as a beat before"),
-)
+@_of_pitches("progressions")
 def _progressions(music: Music) -> Figures:
     root, kind = music.chords.root, music.chords.kind
     same_root, same_kind = np.diff(root) == 0, np.diff(kind) == 0
@@ -482,26 +470,24 @@ def _progressions(music: Music) -> Figures:
     degree, step = (root - music.tonic) % OCTAVE, np.diff(root) % OCTAVE
     falls, dominant = step == OCTAVE - FIFTH, np.isin(kind[:-1], DOMINANTS)
     triad = np.isin(kind, TRIADS)
-    pairs = ((7, 0), (5, 0), (0, 5), (0, 7), (5, 7), (2, 7), (7, 9), (9, 2), (11, 0))
-    return [
-        _mean(falls),
-        _mean(falls & dominant),
-        _mean(falls & dominant & triad[1:]),
-        _mean(dominant & np.isin(step, (1, 2)) & triad[1:]),
-        *(_mean((degree[:-1] == one) & (degree[1:] == other)) for one, other in pairs),
-        _mean(triad[:-1] & triad[1:]),
-        _entropy(degree, kind),
-        _entropy(step),
-        _mean(same_root & same_kind),
-        _mean(same_root),
-    ]
+    return {
+        "roots that fall a fifth": _mean(falls),
+        "dominants that fall a fifth": _mean(falls & dominant),
+        "dominants that resolve": _mean(falls & dominant & triad[1:]),
+        "deceptive cadences": _mean(dominant & np.isin(step, (1, 2)) & triad[1:]),
+        **{
+            name: _mean((degree[:-1] == one) & (degree[1:] == other))
+            for name, (one, other) in PROGRESSIONS.items()
+        },
+        "triad to triad": _mean(triad[:-1] & triad[1:]),
+        "entropy of chords, bits": _entropy(degree, kind),
+        "entropy of steps of roots, bits": _entropy(step),
+        "the same chord as a beat before": _mean(same_root & same_kind),
+        "the same root as a beat before": _mean(same_root),
+    }
 
 
-@_of_pitches(
-    "resolutions",
-    *("thirds of major chords that rise a semitone", "sevenths that fall"),
-    *("notes held over a beat", "thirds of major chords that stay"),
-)
+@_of_pitches("resolutions")
 def _resolutions(music: Music) -> Figures:
     rises, falls, held, stays = ([np.empty(0, dtype=bool)] for _ in range(4))
     sounding = (music.pitches(music.beats) != REST).any(axis=1)
@@ -523,35 +509,32 @@ def _resolutions(music: Music) -> Figures:
         stays.append(step[third] == 0)
         falls.append(np.isin(step[seventh], (-1, -2)))
         held.append(line.onset[note] < music.beats[sounding][is_in])
-    return [_mean(np.concatenate(each)) for each in (rises, falls, held, stays)]
+    return {
+        "thirds of major chords that rise a semitone": _mean(np.concatenate(rises)),
+        "sevenths that fall": _mean(np.concatenate(falls)),
+        "notes held over a beat": _mean(np.concatenate(held)),
+        "thirds of major chords that stay": _mean(np.concatenate(stays)),
+    }
 
 
-@_of_pitches(
-    "dissonances",
-    *(
-        f"{what} {place}"
-        for place in ("on beats", "between beats")
-        for what in ("semitones", "whole steps", "tritones")
-    ),
-    *("pitch classes that rise a semitone a beat", "pitch classes that fall a semitone a beat"),
-)
+@_of_pitches("dissonances")
 def _dissonances(music: Music) -> Figures:
-    found = []
-    for sets in (music.chords.sets, music.off_beat_chords.sets):
-        clashes = (sets & np.roll(sets, step, axis=1) for step in (1, 2, 6))
-        found += [_mean(np.any(clash, axis=1)) for clash in clashes]
-    before, new = music.chords.sets[:-1], music.chords.sets[1:] & ~music.chords.sets[:-1]
-    gone = before & ~music.chords.sets[1:]
-    found += [_mean((new & np.roll(gone, step, axis=1)).sum(axis=1)) for step in (1, -1)]
-    return found
+    clashes = {
+        f"{what} {place}": _mean(np.any(sets & np.roll(sets, step, axis=1), axis=1))
+        for place, sets in ((place, each.sets) for place, each in music.chords_by_place.items())
+        for what, step in (("semitones", 1), ("whole steps", 2), ("tritones", 6))
+    }
+    before, after = music.chords.sets[:-1], music.chords.sets[1:]
+    new, gone = after & ~before, before & ~after
+    rise, fall = (_mean((new & np.roll(gone, step, axis=1)).sum(axis=1)) for step in (1, -1))
+    return {
+        **clashes,
+        "pitch classes that rise a semitone a beat": rise,
+        "pitch classes that fall a semitone a beat": fall,
+    }
 
 
-@_of_pitches(
-    "keys",
-    *(f"time {n} semitones above the tonic" for n in range(OCTAVE)),
-    *("clearness", "bars in the key of the piece", "changes of key, a bar"),
-    *("entropy of keys, bits", "pitch classes a bar"),
-)
+@_of_pitches("keys")
 def _keys(music: Music) -> Figures:
     fits = KEY_PROFILES @ music.sounding
     best = np.sort(fits)
@@ -559,67 +542,68 @@ def _keys(music: Music) -> Figures:
     np.add.at(by_bar, (music.bar, music.notes["pitch"] % OCTAVE), music.notes["duration"])
     heard = by_bar + np.vstack([by_bar[1:], by_bar[-1:]])  # of two bars
     keys = (heard @ KEY_PROFILES.T).argmax(axis=1)
-    figures = [
-        (best[-1] - best[-2]) / max(best[-1], 1),
-        _mean(keys == fits.argmax()),
-        _mean(np.diff(keys) != 0),
-        _entropy(keys),
-        _mean((by_bar > 0).sum(axis=1)),
-    ]
     shares = np.roll(music.sounding, -music.tonic) / music.sounding.sum()
-    return np.concatenate([shares, figures])
+    return {
+        **{f"time {n} semitones above the tonic": share for n, share in enumerate(shares)},
+        "clearness": (best[-1] - best[-2]) / max(best[-1], 1),
+        "bars in the key of the piece": _mean(keys == fits.argmax()),
+        "changes of key, a bar": _mean(np.diff(keys) != 0),
+        "entropy of keys, bits": _entropy(keys),
+        "pitch classes a bar": _mean((by_bar > 0).sum(axis=1)),
+    }
 
 
 # Of all voices: texture, and the whole
 
 
-@_of_pitches(
-    "texture",
-    *(f"{n} voices begin {place}" for place in ("on beats", "between beats") for n in (1, 2, 3, 4)),
-    *("voices at once", "beats with an onset", "onsets on beats"),
-)
+@_of_pitches("texture")
 def _texture(music: Music) -> Figures:
     lines = [line for line in music.lines if line is not None]
     count = np.sum([np.isin(music.onsets, line.onset) for line in lines], axis=0)
     on_beat = np.isin(music.onsets, music.beats)
-    begin = [_shares(np.minimum(count[each], 4), 5)[1:] for each in (on_beat, ~on_beat)]
-    at_once = (music.moves != REST).sum(axis=1)
-    figures = [_mean(at_once), _mean(np.isin(music.beats, music.onsets)), _mean(on_beat)]
-    return np.concatenate([*begin, figures])
+    begin = dict[str, float]()
+    for place, each in zip(music.chords_by_place, (on_beat, ~on_beat), strict=True):
+        names = [f"{n} voices begin {place}" for n in (1, 2, 3, 4)]
+        begin |= _shares(names, np.minimum(count[each], 4), first=1)
+    return {
+        **begin,
+        "voices at once": _mean((music.moves != REST).sum(axis=1)),
+        "beats with an onset": _mean(np.isin(music.beats, music.onsets)),
+        "onsets on beats": _mean(on_beat),
+    }
 
 
-@_of_pitches(
-    "spacing",
-    *("soprano and alto beyond an octave", "alto and tenor beyond an octave"),
-    *("tenor and bass beyond a twelfth", "upper voices within an octave", "unisons"),
-)
+@_of_pitches("spacing")
 def _spacing(music: Music) -> Figures:
     pitch = music.pitches(music.beats)
     pitch = pitch[(pitch != REST).all(axis=1)]
     gaps = -np.diff(pitch, axis=1)  # (T, 3)
-    wide = [_mean(gaps[:, n] > most) for n, most in enumerate((12, 12, 19))]
-    return [*wide, _mean(np.less(pitch[:, 0] - pitch[:, 2], 12)), _mean((gaps == 0).any(axis=1))]
+    return {
+        "soprano and alto beyond an octave": _mean(gaps[:, 0] > 12),
+        "alto and tenor beyond an octave": _mean(gaps[:, 1] > 12),
+        "tenor and bass beyond a twelfth": _mean(gaps[:, 2] > 19),
+        "upper voices within an octave": _mean(np.less(pitch[:, 0] - pitch[:, 2], 12)),
+        "unisons": _mean((gaps == 0).any(axis=1)),
+    }
 
 
-@_of_pitches(
-    "ending",
-    *("on a triad", "on the tonic", "in root position", "after its dominant"),
-    *("last chord, beats", "last step of the highest voice", "last step of the lowest voice"),
-)
+@_of_pitches("ending")
 def _ending(music: Music) -> Figures:
     chords, notes = music.chords_at(music.onsets[-2:]), music.notes
     last = notes[notes["onset"] + notes["duration"] > music.onsets[-1]]
-    beats = ((last["onset"] + last["duration"]).min() - music.onsets[-1]) / music.beat_steps
-    outer = [line for line in music.lines if line is not None]
-    steps = [outer[n].steps[-1] if len(outer[n].steps) else np.nan for n in (0, -1)]
+    outer = [line.steps for line in music.lines if line is not None]
+    highest, lowest = (steps[-1] if len(steps) else np.nan for steps in (outer[0], outer[-1]))
     root, before = chords.root[-1], chords.root[0]
-    is_so = [
-        chords.kind[-1] in TRIADS,
-        root == music.tonic,
-        chords.bass[-1] % OCTAVE == root,
-        (before - root) % OCTAVE == FIFTH,
-    ]
-    return [*map(float, is_so), beats, *steps]
+    end = (last["onset"] + last["duration"]).min()
+    return {
+        "on a triad": chords.kind[-1] in TRIADS,
+        "on the tonic": root == music.tonic,
+        "in root position": chords.bass[-1] % OCTAVE == root,
+        "after its dominant": (before - root) % OCTAVE == FIFTH,
+        "last chord, beats": (end - music.onsets[-1]) / music.beat_steps,
+        "last step of the highest voice": highest,
+        "last step of the lowest voice": lowest,
+    }
 
 
 # Of all notes, drums too
@@ -628,20 +612,13 @@ MOST_BARS_APART = 16  # of bars that are compared: two phrases of eight
 RUN_NOTES = 8  # in a row, which count as repeated
 
 
-@_group(
-    "repetition",
-    *(
-        f"{what} {where}"
-        for what in ("notes", "rhythm")
-        for where in ("of the bar before", "of bars near", "of the likest bar near")
-    ),
-    "notes in runs of eight that come again",
-)
+@_group("repetition")
 def _repetition(music: Music) -> Figures:
-    score, found = music.score, list[float]()
+    score, found = music.score, dict[str, float]()
     bar, place = score.bar_positions
     notes = score.notes
-    for names in (("program", "pitch", "duration"), ("program", "duration")):
+    kinds = {"notes": ("program", "pitch", "duration"), "rhythm": ("program", "duration")}
+    for what, names in kinds.items():
         items = np.column_stack([place, *(notes[name] for name in names)])
         common, counts = _in_common(bar, items, len(score.bars))
         likest, alike = np.zeros(len(counts)), list[Numbers]()
@@ -650,8 +627,10 @@ def _repetition(music: Music) -> Figures:
             likest[: len(both)] = np.maximum(likest[: len(both)], shared)
             likest[apart:] = np.maximum(likest[apart:], shared)
             alike.append(shared)
-        found += [_mean(alike[0]), _mean(np.concatenate(alike[1:])), _mean(likest)]
-    return [*found, _in_repeated_runs(music)]
+        found[f"{what} of the bar before"] = _mean(alike[0])
+        found[f"{what} of bars near"] = _mean(np.concatenate(alike[1:]))
+        found[f"{what} of the likest bar near"] = _mean(likest)
+    return found | {"notes in runs of eight that come again": _in_repeated_runs(music)}
 
 
 def _in_common(bar: Ints, items: NDArray[Any], bars: int) -> tuple[list[Ints], Ints]:
@@ -693,27 +672,40 @@ def _in_repeated_runs(music: Music) -> float:
     return float(is_repeated.mean())
 
 
-@_group("pace", "notes a second", "notes at once", "onsets a bar", "deviation of notes a bar")
+@_group("pace")
 def _pace(music: Music) -> Figures:
     score = music.score
     onsets = np.unique(score.notes["onset"])
     in_bars = np.bincount(score.bar_positions[0], minlength=len(score.bars))
-    bars = len(score.bars)
-    return [
-        note_density(score),
-        len(score.notes) / len(onsets),
-        len(onsets) / bars,
-        float(in_bars.std()),
-    ]
+    return {
+        "notes a second": note_density(score),
+        "notes at once": len(score.notes) / len(onsets),
+        "onsets a bar": len(onsets) / len(score.bars),
+        "deviation of notes a bar": float(in_bars.std()),
+    }
 
 
-NAMES = [f"{group.name}: {each}" for group in GROUPS for each in group.each]
-GROUP_OF = np.repeat(np.arange(len(GROUPS)), [len(group.each) for group in GROUPS])  # (F,)
-IS_OF_ENDING = np.array([group.name == "ending" for group in GROUPS])[GROUP_OF]  # (F,)
+def _by_name(music: Music) -> Figures:
+    """Return the statistics of a piece of a note or more that are defined, by whole names."""
+    return {
+        f"{group.name}: {each}": figure
+        for group in GROUPS
+        for each, figure in group.of(music).items()
+    }
+
+
+# What has all of them: four voices, off the beat too.
+_ALL = Score(
+    np.array([(n, 1, 60 - 9 * v + n, 80, v) for n in range(0, 24, 6) for v in range(4)], NOTE),
+    np.array([(4, 4, 48)], BAR),
+    np.array([120], dtype=np.int32),
+    Grid(),
+)
+NAMES = [*_by_name(Music(_ALL))]
+IS_OF_ENDING = np.array([name.startswith("ending: ") for name in NAMES])  # (F,)
 
 
 def statistics(music: Music) -> Numbers:
     """Return (F,) the statistics of a piece, in the order of NAMES; NaN where not defined."""
-    if not len(music.score.notes):
-        return np.full(len(NAMES), np.nan)
-    return np.concatenate([group.of(music) for group in GROUPS])
+    found = _by_name(music) if len(music.score.notes) else {}
+    return np.array([found.get(name, np.nan) for name in NAMES], dtype=np.float64)
