@@ -123,14 +123,13 @@ def melody_key(notes: Records) -> Key | None:
     sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)
     if not LEAST_CLASSES <= np.count_nonzero(sounding) < 12:
         return None
-    best, most = None, -np.inf
+    fits = {}
     for key, correlation, share in _fits(sounding):
         first, last = (notes["pitch"][[0, -1]] - key.tonic) % 12
         triad = (0, 3 if key.mode == "minor" else 4, 7)
-        fit = correlation + share + ENDS_ON_TONIC * (last == 0) + BEGINS_IN_TRIAD * (first in triad)
-        if fit > most:
-            best, most = key, fit
-    return best
+        ends, begins = ENDS_ON_TONIC * (last == 0), BEGINS_IN_TRIAD * (first in triad)
+        fits[key] = correlation + share + ends + begins
+    return max(fits, key=fits.__getitem__)
 
 
 def notated_key(score: Score) -> Key:

@@ -1,7 +1,7 @@
 """Measures: the notes of a Score as events in bars, with ties, beams, triplets and accidentals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from common.arrays import Ints, offsets
 from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
-from data.score import DRUMS, Score, is_compound
-from rendering.note_values import FLAGS, BarRhythm, NoteValue, Slot, steps_per_quarter
+from data.score import DRUMS, Score
+from rendering.note_values import FLAGS, Bar, BarRhythm, NoteValue, Slot, steps_per_quarter
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
 from rendering.staves import Staff, arrange
 
@@ -43,21 +43,6 @@ class Event:
     triplet: str = ""
     is_whole_bar: bool = False
     is_hidden: bool = False
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A bar: its meter, its length in notation steps, and what it lacks of a whole one."""
-
-    numerator: int
-    denominator: int
-    length: int
-    missing: int
-
-    @property
-    def is_compound(self) -> bool:
-        """Whether its beats have three parts each, as in 6/8."""
-        return is_compound(self.numerator, self.denominator)
 
 
 class Measures:
@@ -118,22 +103,17 @@ class Measures:
         rows = score.bars.tolist() or [(4, 4, score.grid.bar_steps(4, 4))]
         for numerator, denominator, length in rows:
             whole = score.grid.bar_steps(numerator, denominator) * scale
-            bars.append(Bar(numerator, denominator, length * scale, whole - length * scale))
+            bars.append(Bar(numerator, denominator, length * scale, whole))
         over = last_end - sum(bar.length for bar in bars)
-        whole = bars[-1].length + bars[-1].missing
         more = min(max(-(-over // whole), 0), MAX_RINGING_BARS)
-        return bars + [replace(bars[-1], length=whole, missing=0)] * more
+        return bars + [bars[-1]._replace(length=whole)] * more
 
     def staff(self, staff: Staff) -> list[list[tuple[int, list[Event]]]]:
         """Return, of each bar, the voices that are written in it, by number from 0."""
         spans = [self._spans(rows) for rows in staff.voices or [np.empty(0, dtype=np.int64)]]
         written = []
         for number, bar in enumerate(self.bars):
-            origin = bar.missing if number == 0 else 0  # an upbeat is the end of a bar
-            whole = bar.length + bar.missing
-            meter = (bar.numerator, bar.denominator)
-            rhythm = BarRhythm(meter, whole, self.quarter, origin)
-            voices = []
+            rhythm, voices = BarRhythm(bar, self.quarter, number == 0), []
             for voice, of_bars in enumerate(spans):
                 its = of_bars[number]
                 if _has_notes(its) or voice == 0 or staff.shows_all_rests:

@@ -213,7 +213,8 @@ class _Writer:
                     content.append(_element("backup", ("duration", bar.length)))
                 for event in events:
                     content += [self._note(event, note, place) for note in event.notes or (None,)]
-            shown, implicit = str(number + self._score.first_number), "yes" if bar.missing else None
+            shown = str(number + self._score.first_number)
+            implicit = "yes" if bar.length < bar.whole else None
             measures.append(_element("measure", *content, number=shown, implicit=implicit))
         measures[-1].append(_element("barline", ("bar-style", "light-heavy"), location="right"))
         return _element("part", *measures, id=name)

@@ -23,6 +23,20 @@ class NoteValue(NamedTuple):
     triplet: tuple[int, int] | None  # where the triplet that it is in begins and ends
 
 
+class Bar(NamedTuple):
+    """A bar: its meter, and how many notation steps it has, and would have if it were whole."""
+
+    numerator: int
+    denominator: int
+    length: int
+    whole: int
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether its beats have three parts each, as in 6/8."""
+        return is_compound(self.numerator, self.denominator)
+
+
 class Slot(NamedTuple):
     """Some time in a bar that is one note, one chord or one rest."""
 
@@ -46,15 +60,15 @@ def steps_per_quarter(grid: Grid) -> int:
 
 
 class BarRhythm:
-    """How time is written in bars of one meter.
+    """How time is written in a bar.
 
     Args:
-        meter: numerator and denominator.
-        whole: steps of a whole bar.
+        bar: what is written.
         quarter: steps of a quarter note.
-        origin: where in a whole bar this one begins: 0, but for an upbeat.
+        is_first: whether it is the first of all: if it is not whole, it is an upbeat.
 
     Attributes:
+        origin: where in a whole bar this one begins: 0, but for an upbeat.
         levels: notation steps of what a bar is divided into, from itself down to the smallest note
             that is in no triplet: 48, 24, 12, 6, 3 for 4/4.
         beat: steps of a beat, which has three parts in a compound meter (6/8).
@@ -62,16 +76,17 @@ class BarRhythm:
         cell: steps that a triplet takes the place of; two of them where `pairs`.
     """
 
-    def __init__(self, meter: tuple[int, int], whole: int, quarter: int, origin: int) -> None:
-        self.quarter, self.origin, self.is_compound = quarter, origin, is_compound(*meter)
+    def __init__(self, bar: Bar, quarter: int, is_first: bool) -> None:
+        self.quarter, self.is_compound = quarter, bar.is_compound
+        self.origin = bar.whole - bar.length if is_first else 0
         smallest = quarter
         while smallest % 2 == 0:
             smallest //= 2
-        part = 4 * quarter // meter[1]
-        if 4 * quarter % meter[1] or part % smallest:  # 7/32, 3/5
+        part = 4 * quarter // bar.denominator
+        if 4 * quarter % bar.denominator or part % smallest:  # 7/32, 3/5
             part = smallest
         self.beat = 3 * part if self.is_compound else part
-        levels, size = [whole], whole
+        levels, size = [bar.whole], bar.whole
         while size % (2 * self.beat) == 0:
             size //= 2
             levels.append(size)
@@ -157,16 +172,11 @@ class BarRhythm:
 
     def _in_triplet(self, start: int, end: int, triplet: tuple[int, int]) -> list[NoteValue]:
         """Return values inside a triplet, the longest first."""
-        values: list[NoteValue] = []
-        while start < end:
-            value = next(
-                value
-                for size in range(end - start, 0, -1)
-                if (value := self._value(start, size, triplet))
-            )
-            values.append(value)
-            start += value.duration
-        return values
+        if start == end:
+            return []
+        sizes = range(end - start, 0, -1)
+        first = next(filter(None, (self._value(start, size, triplet) for size in sizes)))
+        return [first, *self._in_triplet(start + first.duration, end, triplet)]
 
     def _value(
         self, start: int, duration: int, triplet: tuple[int, int] | None

@@ -29,24 +29,23 @@ def rounded(
     sixteenth at least.
     """
     sixteenth, third = quarter // 4, quarter // 3
-    bar = np.searchsorted(bar_starts, onset, side="right") - 1
-    beat = (onset - bar_starts[bar]) // quarter
-    # a number for each beat of each bar; ends take the grid of the beat that they fall into
-    key = bar_starts[bar] + beat * quarter
-    beats, of_beat = np.unique(key, return_inverse=True)
-    inside = onset - key
+
+    def beat_of(times: Ints) -> Ints:
+        bar = np.searchsorted(bar_starts[1:-1], times, side="right")
+        return np.asarray(times - (times - bar_starts[bar]) % quarter)
+
+    beats, of_beat = np.unique(beat_of(onset), return_inverse=True)
+    inside = onset - beats[of_beat]
     gain = np.bincount(of_beat, _error(inside, sixteenth) - _error(inside, third), len(beats))
-    is_triplet = (gain >= _LEAST_GAIN) & has_triplets
-    step = np.where(is_triplet, third, sixteenth)[of_beat]
-    begins = key + _nearest(inside, step)
-    end_bar = np.searchsorted(bar_starts, end, side="right") - 1
-    end_bar = np.minimum(end_bar, len(bar_starts) - 2)
-    end_key = end - (end - bar_starts[end_bar]) % quarter
-    place = np.clip(np.searchsorted(beats, end_key), 0, max(len(beats) - 1, 0))
-    is_known = beats[place] == end_key
-    end_step = np.where(is_known & is_triplet[place], third, sixteenth)
-    ends = end_key + _nearest(end - end_key, end_step)
-    last = bar_starts[-1]
+    in_triplets = beats[(gain >= _LEAST_GAIN) & has_triplets]
+
+    def on_grid(times: Ints) -> tuple[Ints, Ints]:
+        """Return times on the grid of the beats that they fall into, and its steps there."""
+        beat = beat_of(times)
+        step = np.where(np.isin(beat, in_triplets), third, sixteenth)
+        return beat + _nearest(times - beat, step), step
+
+    (begins, step), (ends, _), last = on_grid(onset), on_grid(end), bar_starts[-1]
     begins = np.minimum(begins, last - 1)
     return begins, np.minimum(np.maximum(ends, begins + step), last)
 
