@@ -29,9 +29,6 @@ _STANDARD = [(profile - profile.mean()) / profile.std() for profile in PROFILES.
 KEY_PROFILES = np.stack([np.roll(profile, tonic) for profile in _STANDARD for tonic in range(12)])
 KEY_PROFILES = np.rint(1000 * KEY_PROFILES).astype(np.int64)
 
-# Key signatures of each tonic: sharps, or flats below 0; and letters by fifths.
-_MAJOR_FIFTHS = (0, -5, 2, -3, 4, -1, 6, 1, -4, 3, -2, 5)
-_MINOR_FIFTHS = (-3, 4, -1, -6, 1, -4, 3, -2, 5, 0, -5, 2)
 LETTERS_BY_FIFTHS = "FCGDAEB"
 _CHROMATIC_FIFTHS: dict[Mode, int] = {"major": 3, "minor": 2}  # flats beyond the signature's
 
@@ -80,9 +77,12 @@ def parse_key(name: str) -> Key:
 
 def key_signature(key: Key) -> int:
     """Return the sharps of a key's signature, flats below 0: -6 (E flat minor) to 6 (F# major)."""
-    if key.mode == "minor":
-        return _MINOR_FIFTHS[key.tonic]
-    return _MAJOR_FIFTHS[key.tonic]
+    return _fifths(key.tonic + 3, -6) if key.mode == "minor" else _fifths(key.tonic, -5)
+
+
+def _fifths(pitch: int, lowest: int) -> int:
+    """Return the place of a pitch on the line of fifths, C at 0, among the 12 from the lowest."""
+    return lowest + (pitch * 7 - lowest) % 12
 
 
 def spell_pitch(pitch: int, key: Key) -> tuple[str, int, int]:
@@ -92,8 +92,7 @@ def spell_pitch(pitch: int, key: Key) -> tuple[str, int, int]:
     C major F#, C#, G#, Bb and Eb, in A minor D# in its place. So are 99.9% of the notes in 106
     chorales spelled.
     """
-    lowest = key_signature(key) - _CHROMATIC_FIFTHS[key.mode]
-    place = lowest + (pitch * 7 - lowest) % 12  # on the line of fifths, C at 0
+    place = _fifths(pitch, key_signature(key) - _CHROMATIC_FIFTHS[key.mode])
     alteration, letter = divmod(place + 1, 7)
     name = LETTERS_BY_FIFTHS[letter]
     return name, alteration, (pitch - alteration) // 12 - 1
