@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar, cast
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, islice
+from multiprocessing.connection import Connection
+from typing import Any, Generic, TypeVar
 
 import psutil
 
@@ -23,6 +23,8 @@ MOST_ITEMS = 16  # a batch
 # Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
 # do not come along, and are not missed: workers read files and never call torch.
 _CONTEXT: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+
+_STARTING = threading.Lock()  # else a process could be forked with another's pipe, and hold it open
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -60,118 +62,97 @@ def guarded(
     Raises:
         RuntimeError: workers die before they begin to work.
     """
-    team: list[_Worker[Item, Result]] = [_Worker(work, limit_seconds) for _ in range(workers)]
-    window: list[_Batch[Item, Result]] = []  # in order
-    source = iter(items)
+    team = [_Worker(work, limit_seconds) for _ in range(workers)]
+    idle, is_over = [*team], threading.Event()
+
+    def results_of(batch: list[Item], is_last_try: bool = False) -> Sequence[Result | Failed]:
+        worker = idle.pop()  # there is one, for there are as many threads
+        try:
+            if is_over.is_set():
+                raise CancelledError
+            results = worker.work_on(batch)
+        finally:
+            idle.append(worker)
+        if not isinstance(results, Failed):
+            return results
+        if is_last_try:
+            return [results]
+        again = (results_of([item], is_last_try=len(batch) == 1) for item in batch)
+        return [*chain.from_iterable(again)]
+
+    source, threads = iter(items), ThreadPoolExecutor(workers)  # a thread for each worker
+    window = deque[tuple[list[Item], Future[Sequence[Result | Failed]]]]()  # in order
     try:
         while True:
-            for worker in team:
-                if worker.batch is None:
-                    has_room = len(window) < LOOK_AHEAD * workers
-                    worker.take_one(window, islice(source, most_items * has_room))
+            while len(window) < LOOK_AHEAD * workers and (batch := [*islice(source, most_items)]):
+                window.append((batch, threads.submit(results_of, batch)))
             if not window:
                 return
-            for worker in _done_or_overdue(team, is_awaited=not window[0].is_done):
-                batch = worker.give_back()
-                if batch.has_failed and not batch.is_last_try:
-                    at = window.index(batch)
-                    is_alone = len(batch.items) == 1
-                    window[at : at + 1] = [_Batch([item], is_alone) for item in batch.items]
-            if window[0].is_done:
-                batch = window.pop(0)
-                yield from zip(batch.items, batch.results, strict=True)
+            batch, results = window.popleft()
+            yield from zip(batch, results.result(), strict=True)
     finally:
+        is_over.set()
+        for worker in team:
+            worker.kill()
+        threads.shutdown(cancel_futures=True)
         for worker in team:
             worker.stop()
 
 
-@dataclass(eq=False)
-class _Batch(Generic[Item, Result]):
-    """Items that are worked on together, and what came out."""
-
-    items: list[Item]
-    is_last_try: bool = False
-    is_taken: bool = False  # by a worker
-    is_done: bool = False
-    has_failed: bool = False  # as a whole
-    results: list[Result | Failed] = field(default_factory=list)
-
-
 class _Worker(Generic[Item, Result]):
-    """A process, which starts with the first batch, and the batch it works on."""
+    """A process, which starts with the first batch."""
 
     def __init__(self, work: Callable[[Item], Result], limit_seconds: float) -> None:
         self.work, self.limit_seconds = work, limit_seconds
-        self.batch: _Batch[Item, Result] | None = None
-        self.deadline = 0.0
         self.process: Any = None
 
-    def take_one(self, window: list[_Batch[Item, Result]], new: Iterable[Item]) -> None:
-        """Take the first batch that no worker has, if need be one of new items."""
-        batch = next((batch for batch in window if not batch.is_taken), None)
-        if batch is None:
-            if not (items := list(new)):
-                return
-            batch = _Batch(items)
-            window.append(batch)
+    def work_on(self, batch: list[Item]) -> list[Result] | Failed:
+        """Return the results of a batch, or why it failed as a whole."""
         if self.process is None:
             self._start()
-        self.batch, batch.is_taken = batch, True
-        self.deadline = time.monotonic() + self.limit_seconds
-        with suppress(BrokenPipeError, ConnectionResetError):  # dead: reading will say so
-            self.pipe.send(batch.items)
+        try:
+            self.pipe.send(batch)
+            if self.pipe.poll(self.limit_seconds):
+                return self.pipe.recv()  # type: ignore[no-any-return]
+        except (EOFError, OSError):
+            return self._crashed()
+        self.stop()
+        return Failed(f"took more than {self.limit_seconds:g} seconds")
 
     def _start(self) -> None:
-        self.has_begun = _CONTEXT.RawValue("b", 0)  # shared with the process
-        self.pipe, other = _CONTEXT.Pipe()
-        arguments = (other, self.has_begun, self.work)
-        process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
-        process.start()
-        self.process = process  # which there is not where the machine has no room for one more
-        other.close()
+        with _STARTING:
+            self.has_begun = _CONTEXT.RawValue("b", 0)  # shared with the process
+            self.pipe, other = _CONTEXT.Pipe()
+            arguments = (other, self.has_begun, self.work)
+            process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+            self.process = process  # which there is not where the machine has no room for one more
+            other.close()
 
-    def give_back(self) -> _Batch[Item, Result]:
-        """Return the batch with its results."""
-        batch, self.batch = cast(_Batch[Item, Result], self.batch), None
-        batch.is_done = True
-        results: list[Result | Failed] | Failed
-        results = Failed(f"took more than {self.limit_seconds:g} seconds")
+    def _crashed(self) -> Failed:
+        """Return how the process ended."""
         process = self.process
-        try:
-            if self.pipe.poll():
-                results = self.pipe.recv()
-            else:
-                self.stop()
-        except (EOFError, OSError):
-            process.join(1)
-            self.stop()
-            status = process.exitcode
-            cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-            if not self.has_begun.value:
-                raise RuntimeError(f"worker processes die as they start ({cause})") from None
-            results = Failed(f"the reader crashed on it ({cause})")
-        batch.has_failed = isinstance(results, Failed)
-        batch.results = [results] if isinstance(results, Failed) else results
-        return batch
+        process.join(1)
+        self.stop()
+        status = process.exitcode
+        cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        if not self.has_begun.value:
+            raise RuntimeError(f"worker processes die as they start ({cause})")
+        return Failed(f"the reader crashed on it ({cause})")
+
+    def kill(self) -> None:
+        """End the process, if there is one; then its batch has failed."""
+        with _STARTING:
+            if self.process is not None:
+                self.process.kill()
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """End the process, if there is one, and forget it."""
         if self.process is not None:
             self.process.kill()
             self.process.join()
             self.pipe.close()
             self.process = None
-
-
-def _done_or_overdue(
-    team: list[_Worker[Item, Result]], is_awaited: bool
-) -> list[_Worker[Item, Result]]:
-    """Return the workers whose batch is done, or should be; wait for one where it is awaited."""
-    busy = [worker for worker in team if worker.batch is not None]
-    patience = min(worker.deadline for worker in busy) - time.monotonic() if is_awaited else 0
-    ready = wait([worker.pipe for worker in busy], max(0, patience))
-    now = time.monotonic()
-    return [worker for worker in busy if worker.pipe in ready or now >= worker.deadline]
 
 
 def _serve(pipe: Connection, has_begun: Any, work: Callable[[Item], Result]) -> None:
