@@ -70,10 +70,19 @@ def by_forest(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
 
 def by_regression(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
     """Return how well a logistic regression tells pieces apart by their statistics."""
+    figures = comparable(np.array([*ours, *real]))
+    return area(regression(WEIGHT_PENALTY), figures, len(ours), seed)
+
+
+def regression(penalty: float) -> Any:
+    """Return a logistic regression of sklearn's: both sets weigh as much, however many they are.
+
+    Args:
+        penalty: C, the inverse of how much weights are held down.
+    """
     from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
 
-    regression = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    return area(regression, comparable(np.array([*ours, *real])), len(ours), seed)
+    return LogisticRegression(C=penalty, class_weight="balanced", max_iter=1000)
 
 
 def area(classifier: Any, figures: Any, count: int, seed: int) -> float:

@@ -91,7 +91,7 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     title = printable(Path(options.piece).name)
     labels = [(note.note, note.label) for note in notes]
     write_file(png_bytes(draw_surprise(score, total, labels, title).svg), options.out)
-    _print(f"{options.piece}: {message}" for message in messages)
+    _print(messages)
     _print(tables.surprise_table(notes).lines())
     surprise = {"file": options.piece, "messages": messages, "nats": total.tolist(), "most": notes}
     return {"surprise": surprise}

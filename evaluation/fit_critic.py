@@ -14,6 +14,7 @@ from data.moves import FIRST_OF_PAIRS, IS_KEPT_BACK, moves_of
 from data.score import Score
 from data.statistics import IS_OF_ENDING, Music
 from data.tokens.tokenizer import encode
+from evaluation.classifier import regression
 from evaluation.comparison import statistics_of
 from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
@@ -85,16 +86,13 @@ def _with_moves(critic: Critic, pieces: Sequence[Score], is_real: Bools) -> Crit
     The weights are those of a logistic regression that tells passages apart by how often each move
     is in them. So a piece that is not yet whole can be judged by its latest bars.
     """
-    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
-
     passages = [_passages(score) for score in pieces]
     counts = counted([*chain.from_iterable(passages)])
     weighed = np.flatnonzero(np.diff(counts.indptr) >= RARE)
     if not (weighed >= FIRST_OF_PAIRS).any():  # of one voice statistics alone choose better
         return critic
-    regression = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
     of_real = np.repeat(is_real, [*map(len, passages)])
-    weights = regression.fit(counts[:, weighed].tocsr(), of_real).coef_[0]
+    weights = regression(WEIGHT_PENALTY).fit(counts[:, weighed].tocsr(), of_real).coef_[0]
     return replace(
         critic, moves=tuple(weighed.tolist()), move_weights=tuple(np.round(weights, 3).tolist())
     )

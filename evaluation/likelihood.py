@@ -246,7 +246,7 @@ def _note_surprise(score: Score, row: int, nats: Reals) -> NoteSurprise:
     )
 
 
-def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, list[str]]:
+def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, Sequence[str]]:
     """Measure how surprising the model finds each note of a MIDI file.
 
     Returns:
@@ -256,10 +256,8 @@ def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, list
     if Path(path).is_dir():
         raise MidiError(f"{path}: a folder, where a music file is needed")
     files = read_files(model, [str(path)])
-    whole, ids = files.scores[0], EvaluationSet.of_files(model, files).split.piece(0)
-    _, is_known, messages = without_unknown(whole, model.vocabulary)
-    nats = np.full((len(whole.notes), len(ASPECTS)), np.nan)
+    whole, pieces = files.scores[0], EvaluationSet.of_files(model, files)
+    _, is_known, _ = without_unknown(whole, model.vocabulary)
+    nats, ids = np.full((len(whole.notes), len(ASPECTS)), np.nan), pieces.split.piece(0)
     nats[is_known] = note_nats(ids, model.token_nats([ids])[0], model.vocabulary)
-    if not is_known.all():
-        messages.insert(0, f"{int((~is_known).sum())} notes have no token, left out")
-    return whole, nats, messages
+    return whole, nats, pieces.messages

@@ -15,7 +15,7 @@ from common.arrays import Ints
 from data.moves import IS_KEPT_BACK, MOVES, moves_of
 from data.score import Score
 from data.statistics import Music
-from evaluation.classifier import area
+from evaluation.classifier import area, regression
 
 RARE = 4  # pieces, fewer than which a move must not be in
 WEIGHT_PENALTY = 10.0  # C of the logistic regression
@@ -28,15 +28,12 @@ def by_moves(ours: Sequence[Ints], real: Sequence[Ints], seed: int) -> float:
         ours, real: the moves of each piece, as `kept_back` has them.
         seed: of the folds.
     """
-    from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
-
     counts = counted([*ours, *real])
     shares = counts.multiply(1 / counts.sum(axis=1).clip(min=1)[:, None]).sqrt().tocsc()
     shares = shares[:, np.diff(counts.indptr) >= RARE].tocsr()
     if not shares.shape[1]:
         return 0.5
-    classifier = LogisticRegression(C=WEIGHT_PENALTY, class_weight="balanced", max_iter=1000)
-    return area(classifier, shares, len(ours), seed)
+    return area(regression(WEIGHT_PENALTY), shares, len(ours), seed)
 
 
 def kept_back(score: Score) -> Ints:

@@ -86,7 +86,7 @@ def test_a_file_is_scored_on_what_can_be_represented(model, tmp_path):
     assert figures.files[0].notes_left_out == 2
 
     score, nats, messages = measure_surprise(model, whole)
-    assert "2 notes have no token" in messages[0]
+    assert messages == music.messages
     is_known = np.isfinite(nats).all(axis=1)
     assert score.notes["program"][~is_known].tolist() == [73, 41]
     expected = nats_of(model, piece(known, [(4, 4, 48)] * 2, 80))[:-1].sum()
