@@ -8,10 +8,11 @@ is NaN. A share is between 0 and 1.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -614,17 +615,19 @@ RUN_NOTES = 8  # in a row, which count as repeated
 
 @_group("repetition")
 def _repetition(music: Music) -> Figures:
-    score, found = music.score, dict[str, float]()
-    bar, place = score.bar_positions
-    notes = score.notes
+    notes, found = music.score.notes, dict[str, float]()
+    bar, place = music.score.bar_positions
+    begins = np.searchsorted(bar, np.arange(len(music.score.bars) + 1))
     kinds = {"notes": ("program", "pitch", "duration"), "rhythm": ("program", "duration")}
     for what, names in kinds.items():
         items = np.column_stack([place, *(notes[name] for name in names)])
-        common, counts = _in_common(bar, items, len(score.bars))
-        likest, alike = np.zeros(len(counts)), list[Numbers]()
-        for apart, both in enumerate(common, start=1):
-            shared = both / np.maximum(counts[: len(both)] + counts[apart:] - both, 1)
-            likest[: len(both)] = np.maximum(likest[: len(both)], shared)
+        number = np.unique(items, axis=0, return_inverse=True)[1].reshape(-1)
+        bars = [{*number[begin:end].tolist()} for begin, end in pairwise(begins)]
+        likest, alike = np.zeros(len(bars)), list[Numbers]()
+        for apart in range(1, MOST_BARS_APART + 1):
+            pairs = zip(bars, bars[apart:], strict=False)
+            shared = np.array([len(one & other) / max(len(one | other), 1) for one, other in pairs])
+            likest[: len(shared)] = np.maximum(likest[: len(shared)], shared)
             likest[apart:] = np.maximum(likest[apart:], shared)
             alike.append(shared)
         found[f"{what} of the bar before"] = _mean(alike[0])
@@ -633,43 +636,22 @@ def _repetition(music: Music) -> Figures:
     return found | {"notes in runs of eight that come again": _in_repeated_runs(music)}
 
 
-def _in_common(bar: Ints, items: NDArray[Any], bars: int) -> tuple[list[Ints], Ints]:
-    """Count the different items that two of B bars have in common, and that each has.
-
-    Of N items `bar`, (N,), holds the index of the bar, and `items`, (N, K), integers that identify
-    it. Returns for each distance d from 1 (B - d,) counts for bars and those d later, and (B,).
-    """
-    _, number = np.unique(items, axis=0, return_inverse=True)
-    size = int(number.max(initial=0)) + 1
-    key = np.unique(bar * size + number.reshape(-1))
-    common = []
-    for apart in range(1, MOST_BARS_APART + 1):
-        same = key[np.isin(key + apart * size, key, assume_unique=True)] // size
-        common.append(np.bincount(same, minlength=bars)[: max(bars - apart, 0)])
-    return common, np.bincount(key // size, minlength=bars)
-
-
 def _in_repeated_runs(music: Music) -> float:
     """Return the share of notes in runs that occur again, in any key and voice, at another time."""
-    rows, onsets, first = list[Ints](), list[Ints](), list[int]()
-    notes = 0
+    times = defaultdict[tuple[Any, ...], set[int]](set)  # of each run
+    runs, notes = list[tuple[int, tuple[Any, ...]]](), 0  # from which note on
     for line in music.lines:
-        if line is not None and len(line.pitch) >= RUN_NOTES:
-            steps = np.column_stack([line.steps, np.diff(line.onset)])
-            runs = np.lib.stride_tricks.sliding_window_view(steps, RUN_NOTES - 1, axis=0)
-            rows.append(runs.reshape(len(runs), -1))
-            onsets.append(line.onset[: len(runs)])
-            first += range(notes, notes + len(runs))
-        notes += 0 if line is None else len(line.pitch)
-    if not rows:
-        return float("nan")
-    _, number = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    times = np.unique(np.column_stack([number, np.concatenate(onsets)]), axis=0)[:, 0]
-    again = np.array(first)[np.bincount(times)[number] > 1]
+        if line is not None:
+            steps = [*zip(line.steps.tolist(), np.diff(line.onset).tolist(), strict=True)]
+            for first, onset in enumerate(line.onset[: 1 - RUN_NOTES].tolist()):
+                run = tuple(steps[first : first + RUN_NOTES - 1])
+                times[run].add(onset)
+                runs.append((notes + first, run))
+            notes += len(line.pitch)
     is_repeated = np.zeros(notes, dtype=bool)
-    is_repeated[(again[:, None] + np.arange(RUN_NOTES)).ravel()] = True
-    return float(is_repeated.mean())
+    for first, run in runs:
+        is_repeated[first : first + RUN_NOTES] |= len(times[run]) > 1
+    return _mean(is_repeated) if runs else float("nan")
 
 
 @_group("pace")
