@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,25 +13,19 @@ from evaluation.classifier import Told, by_forest, by_regression, tell_apart
 from evaluation.moves import by_moves, kept_back
 
 
-@dataclass(frozen=True)
-class PieceSet:
-    """Pieces, and what is counted in them."""
+class PieceSet(NamedTuple):
+    """What is counted in pieces."""
 
-    scores: Sequence[Score]
+    statistics: Reals  # (pieces, F)
+    moves: list[Ints]  # of each piece those that no critic weighs
 
-    @cached_property
-    def statistics(self) -> Reals:
-        """(pieces, F) the statistics of each piece."""
-        return statistics_of(self.scores)
-
-    @cached_property
-    def moves(self) -> list[Ints]:
-        """The moves of each piece that no critic weighs."""
-        return [kept_back(score) for score in self.scores]
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> Self:
+        """Count it."""
+        return cls(statistics_of(scores), [kept_back(score) for score in scores])
 
 
-@dataclass(frozen=True)
-class RealPieces:
+class RealPieces(NamedTuple):
     """Real pieces, at least one of each set."""
 
     held_out: PieceSet
@@ -81,8 +75,8 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
         real: those of others, on the same grid.
         seed: of the classifiers.
     """
-    generated = PieceSet(scores)
-    sets = {"generated": generated, **vars(real)}
+    generated = PieceSet.of(scores)
+    sets = {"generated": generated, **real._asdict()}
     own, held_out, train = (pieces.statistics for pieces in sets.values())
     is_defined = np.isnan(held_out).mean(axis=0) <= 0.5
     rows = [
@@ -91,7 +85,7 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
         if kept
     ]
     rows.sort(key=lambda row: -np.nan_to_num(row.area))
-    counts = {name: len(pieces.scores) for name, pieces in sets.items()}
+    counts = {name: len(pieces.moves) for name, pieces in sets.items()}
     kept = [[*figures[:, is_defined]] for figures in (own, held_out, train)]
     forest, regression = (
         tell_apart(by, kept[0], kept[1], kept[2], seed) for by in (by_forest, by_regression)

@@ -90,4 +90,4 @@ def real_pieces(corpus: Corpus, seed: int) -> RealPieces:
     held_out = valid + test
     if not held_out:
         raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
-    return RealPieces(PieceSet(held_out), PieceSet(train))
+    return RealPieces(PieceSet.of(held_out), PieceSet.of(train))

@@ -26,7 +26,7 @@ DRUMS = piece([(0, 12, 36, 80, 128), (12, 12, 38, 80, 128), (24, 12, 36, 80, 128
 
 def compared(generated, held_out):
     """Pieces beside others, and beside the training pieces."""
-    return compare(generated, RealPieces(PieceSet(held_out), PieceSet(TUNES[12:])), seed=3)
+    return compare(generated, RealPieces(PieceSet.of(held_out), PieceSet.of(TUNES[12:])), seed=3)
 
 
 @pytest.fixture(scope="module")
