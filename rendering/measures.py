@@ -52,6 +52,7 @@ class Measures:
         quarter: notation steps of a quarter note.
         key: of the signature.
         bars: as many as the notes need.
+        starts: when each begins, and when the last ends.
         spelled: letter, sharps and octave of each note.
 
     Raises:
@@ -66,11 +67,14 @@ class Measures:
         self._end = self._onset + score.notes["duration"].astype(np.int64) * scale
         is_drum = score.notes["program"] == DRUMS
         self.bars = self._bars(score, scale, int(self._end[~is_drum].max(initial=0)))
-        self._starts = offsets([bar.length for bar in self.bars])
-        self._end = np.minimum(self._end, self._starts[-1])
+        self.starts = offsets([bar.length for bar in self.bars])
+        self._end = np.minimum(self._end, self.starts[-1])
         played = is_played(self._onset[~is_drum], self._end[~is_drum], self.quarter)
         if played:
-            self._round(score, self.bars[0].is_compound)
+            onset, end, has_triplets = self._onset, self._end, not self.bars[0].is_compound
+            onset, end = rounded(onset, end, self.starts, self.quarter, has_triplets)
+            end = joined_chords(onset, end, score.notes["program"], self.quarter)
+            self._onset, self._end = onset, end
         self._end[is_drum] = self._drum_ends(self._onset[is_drum])
         self.page = arrange(score, self._onset, self._end, cuts=played)
         if played:
@@ -78,23 +82,14 @@ class Measures:
                 for voice in (voice for staff in part.staves for voice in staff.voices):
                     begin, end = self._onset[voice], self._end[voice]
                     end = held_until_next(begin, end, self.quarter)
-                    self._end[voice] = np.minimum(end, self._starts[-1])
-
-    def _round(self, score: Score, is_compound: bool) -> None:
-        """Move onsets and ends to where they can be read."""
-        self._onset, self._end = rounded(
-            self._onset, self._end, self._starts, self.quarter, not is_compound
-        )
-        for program in np.unique(score.notes["program"]).tolist():
-            its = np.flatnonzero(score.notes["program"] == program)
-            self._end[its] = joined_chords(self._onset[its], self._end[its], self.quarter)
+                    self._end[voice] = np.minimum(end, self.starts[-1])
 
     def _drum_ends(self, onset: Ints) -> Ints:
         """Return when the next drum comes, or the next quarter of the bar."""
-        bar = np.searchsorted(self._starts, onset, side="right") - 1
-        begin, quarter = self._starts[bar], self.quarter
-        ends = np.minimum(begin + ((onset - begin) // quarter + 1) * quarter, self._starts[bar + 1])
-        begins = np.append(np.unique(onset), self._starts[-1])
+        bar = np.searchsorted(self.starts, onset, side="right") - 1
+        begin, quarter = self.starts[bar], self.quarter
+        ends = np.minimum(begin + ((onset - begin) // quarter + 1) * quarter, self.starts[bar + 1])
+        begins = np.append(np.unique(onset), self.starts[-1])
         return np.asarray(np.minimum(ends, begins[np.searchsorted(begins, onset, side="right")]))
 
     def _bars(self, score: Score, scale: int, last_end: int) -> list[Bar]:
@@ -131,9 +126,9 @@ class Measures:
         """
         rows = rows[np.argsort(self._onset[rows], kind="stable")]
         onset, end = self._onset[rows], self._end[rows]
-        edges = np.unique(np.concatenate([onset, end, self._starts]))
+        edges = np.unique(np.concatenate([onset, end, self.starts]))
         of_bars: list[list[_Span]] = [[] for _ in self.bars]
-        bar_of = np.searchsorted(self._starts, edges, side="right") - 1
+        bar_of = np.searchsorted(self.starts, edges, side="right") - 1
         for bar, (begin, stop) in zip(bar_of.tolist(), pairwise(edges.tolist()), strict=False):
             notes = tuple(rows[(onset <= begin) & (end > begin)].tolist())
             its = of_bars[bar]
@@ -147,7 +142,7 @@ class Measures:
         self, spans: Sequence[_Span], number: int, rhythm: BarRhythm, hides_rests: bool
     ) -> list[Event]:
         """Return what a voice has in a bar, where this sounds in it."""
-        start, length = int(self._starts[number]), self.bars[number].length
+        start, length = int(self.starts[number]), self.bars[number].length
         if not _has_notes(spans):
             return [Event(NoteValue(0, length, "", 0, None), (), is_whole_bar=True)]
         slots = [Slot(begin - start, end - start, not notes) for begin, end, notes in spans]

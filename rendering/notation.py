@@ -131,9 +131,8 @@ def write_notation(
     The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
-    plain = colored = to_musicxml(score, key, chords=chords)
-    if is_given is not None and is_given.any():
-        colored = to_musicxml(score, key, is_given, chords)
+    plain = to_musicxml(score, key, chords=chords)
+    colored = plain if is_given is None else to_musicxml(score, key, is_given, chords)
     for path, text in zip(paths, (plain, engrave(colored)), strict=True):
         write_file(text, path)
     return paths
@@ -269,15 +268,14 @@ class _Writer:
 
     def _harmonies(self, number: int) -> Iterator[Element]:
         """Yield the symbols of the chords that begin in a bar, and what they are in the key."""
-        bars, key = self._measures.bars, self._measures.key
-        begin = sum(bar.length for bar in bars[:number])
+        begin, end = self._measures.starts[number : number + 2].tolist()
         for step, chord in self._chords:
-            if begin <= step < begin + bars[number].length:
+            if begin <= step < end:
                 offset = ("offset", step - begin)
                 kind = _element("kind", _HARMONIES[chord.kind], text=chord.kind)
                 bass = None if chord.bass == chord.root else self._class("bass", chord.bass)
                 yield _element("harmony", self._class("root", chord.root), kind, bass, offset)
-                words = _element("direction-type", ("words", numeral(chord, key)))
+                words = _element("direction-type", ("words", numeral(chord, self._measures.key)))
                 yield _element("direction", words, offset, placement="below")
 
     def _class(self, tag: str, pitch_class: int) -> Element:

@@ -6,7 +6,7 @@ elsewhere, notation moves onsets and ends by a little. What is written to the be
 
 import numpy as np
 
-from common.arrays import Ints
+from common.arrays import Ids, Ints
 
 _MOST_ODD = 0.1  # of onsets and ends off sixteenths and triplets, in what is written to the beat
 _LEAST_GAIN = 2  # steps by which triplets have to fit the notes of a beat better
@@ -58,14 +58,14 @@ def _error(times: Ints, step: int) -> Ints:
     return np.asarray(np.abs(times - (times + step // 2) // step * step))
 
 
-def joined_chords(onset: Ints, end: Ints, quarter: int) -> Ints:
+def joined_chords(onset: Ints, end: Ints, program: Ids, quarter: int) -> Ints:
     """Return ends, (N,), of which those of a chord that nearly agree are the latest of them."""
-    ends = end.copy()
-    for begin in np.unique(onset).tolist():
-        its = np.flatnonzero(onset == begin)
-        if len(its) > 1 and np.ptp(ends[its]) <= quarter // 2:
-            ends[its] = ends[its].max()
-    return ends
+    _, chord = np.unique(np.stack([onset, program]), axis=1, return_inverse=True)
+    earliest, latest = np.full_like(end, np.iinfo(end.dtype).max), np.zeros_like(end)
+    np.minimum.at(earliest, chord, end)
+    np.maximum.at(latest, chord, end)
+    is_near = (latest - earliest <= quarter // 2)[chord]
+    return np.where(is_near, latest[chord], end)
 
 
 def held_until_next(onset: Ints, end: Ints, quarter: int) -> Ints:
