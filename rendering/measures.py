@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TypeAlias
 
 import numpy as np
 
 from common.arrays import Ints, offsets
 from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
 from data.score import DRUMS, Score
-from rendering.note_values import FLAGS, Bar, BarRhythm, NoteValue, Slot, steps_per_quarter
+from rendering.note_values import FLAGS, Bar, BarRhythm, NoteValue, Span, steps_per_quarter
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
 from rendering.staves import Staff, arrange
 
 MAX_RINGING_BARS = 16  # after the last bar, for notes that are still held
-
-_Span: TypeAlias = tuple[int, int, tuple[int, ...]]  # from when to when which notes sound
 
 
 @dataclass
@@ -108,26 +105,26 @@ class Measures:
         spans = [self._spans(rows) for rows in staff.voices or [np.empty(0, dtype=np.int64)]]
         written = []
         for number, bar in enumerate(self.bars):
-            rhythm, voices = BarRhythm(bar, self.quarter, number == 0), []
+            rhythm, voices = BarRhythm(bar, self.quarter, int(self.starts[number])), []
             for voice, of_bars in enumerate(spans):
                 its = of_bars[number]
                 if _has_notes(its) or voice == 0 or staff.shows_all_rests:
                     hides = voice > 0 and not staff.shows_all_rests
-                    voices.append((voice, self._events(its, number, rhythm, hides)))
+                    voices.append((voice, self._events(its, rhythm, hides)))
             if staff.clef.sign != "percussion":
                 self._mark_accidentals([events for _, events in voices])
             written.append(voices)
         return written
 
-    def _spans(self, rows: Ints) -> list[list[_Span]]:
-        """Return, of each bar, when which notes of a voice sound: begin, end, notes; none in rests.
+    def _spans(self, rows: Ints) -> list[list[Span]]:
+        """Return, of each bar, when which notes of a voice sound.
 
         Where notes of a voice overlap, what sounds is cut where one begins or ends.
         """
         rows = rows[np.argsort(self._onset[rows], kind="stable")]
         onset, end = self._onset[rows], self._end[rows]
         edges = np.unique(np.concatenate([onset, end, self.starts]))
-        of_bars: list[list[_Span]] = [[] for _ in self.bars]
+        of_bars: list[list[Span]] = [[] for _ in self.bars]
         bar_of = np.searchsorted(self.starts, edges, side="right") - 1
         for bar, (begin, stop) in zip(bar_of.tolist(), pairwise(edges.tolist()), strict=False):
             notes = tuple(rows[(onset <= begin) & (end > begin)].tolist())
@@ -138,21 +135,17 @@ class Measures:
                 its.append((begin, stop, notes))
         return of_bars
 
-    def _events(
-        self, spans: Sequence[_Span], number: int, rhythm: BarRhythm, hides_rests: bool
-    ) -> list[Event]:
+    def _events(self, spans: Sequence[Span], rhythm: BarRhythm, hides_rests: bool) -> list[Event]:
         """Return what a voice has in a bar, where this sounds in it."""
-        start, length = int(self.starts[number]), self.bars[number].length
         if not _has_notes(spans):
-            return [Event(NoteValue(0, length, "", 0, None), (), is_whole_bar=True)]
-        slots = [Slot(begin - start, end - start, not notes) for begin, end, notes in spans]
+            ((begin, end, _),) = spans
+            return [Event(NoteValue(begin, end - begin, "", 0, None), (), is_whole_bar=True)]
         events = []
-        for (_, _, notes), its in zip(spans, rhythm.values(slots), strict=True):
+        for (_, _, notes), its in zip(spans, rhythm.values(spans), strict=True):
             by_height = tuple(sorted(notes, key=lambda note: self.spelled[note][2::-2]))
             for value in its:
-                begin = start + value.start
-                end = begin + value.duration
-                tied_from = frozenset(note for note in notes if self._onset[note] < begin)
+                end = value.start + value.duration
+                tied_from = frozenset(note for note in notes if self._onset[note] < value.start)
                 tied_to = frozenset(note for note in notes if self._end[note] > end)
                 is_hidden = hides_rests and not notes
                 events.append(Event(value, by_height, tied_from, tied_to, is_hidden=is_hidden))
@@ -179,7 +172,7 @@ class Measures:
             event.accidentals = frozenset(needed)
 
 
-def _has_notes(spans: Sequence[_Span]) -> bool:
+def _has_notes(spans: Sequence[Span]) -> bool:
     return any(notes for _, _, notes in spans)
 
 

@@ -1,7 +1,7 @@
 """Note values: spans of grid steps as the quarters, dots, triplets and ties that musicians read."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from data.score import Grid, is_compound
 
@@ -14,7 +14,7 @@ FLAGS = {name: flags for flags, name in enumerate(_TYPES[_TYPES_FROM_QUARTER:])}
 
 
 class NoteValue(NamedTuple):
-    """A note or a rest as it is written, from the beginning of its bar."""
+    """A note or a rest as it is written."""
 
     start: int  # notation steps (see `steps_per_quarter`)
     duration: int  # notation steps
@@ -37,12 +37,7 @@ class Bar(NamedTuple):
         return is_compound(self.numerator, self.denominator)
 
 
-class Slot(NamedTuple):
-    """Some time in a bar that is one note, one chord or one rest."""
-
-    start: int  # notation steps from the beginning of the bar
-    end: int
-    is_rest: bool
+Span: TypeAlias = tuple[int, int, tuple[int, ...]]  # from when to when which notes sound, if any
 
 
 def steps_per_quarter(grid: Grid) -> int:
@@ -65,10 +60,10 @@ class BarRhythm:
     Args:
         bar: what is written.
         quarter: steps of a quarter note.
-        is_first: whether it is the first of all: if it is not whole, it is an upbeat.
+        start: when it begins; at 0, if it is not whole, it is an upbeat.
 
     Attributes:
-        origin: where in a whole bar this one begins: 0, but for an upbeat.
+        origin: steps from the beginning of the piece to where this bar, were it whole, would be 0.
         levels: notation steps of what a bar is divided into, from itself down to the smallest note
             that is in no triplet: 48, 24, 12, 6, 3 for 4/4.
         beat: steps of a beat, which has three parts in a compound meter (6/8).
@@ -76,9 +71,9 @@ class BarRhythm:
         cell: steps that a triplet takes the place of; two of them where `pairs`.
     """
 
-    def __init__(self, bar: Bar, quarter: int, is_first: bool) -> None:
+    def __init__(self, bar: Bar, quarter: int, start: int) -> None:
         self.quarter, self.is_compound = quarter, bar.is_compound
-        self.origin = bar.whole - bar.length if is_first else 0
+        self.origin = start if start else bar.length - bar.whole
         smallest = quarter
         while smallest % 2 == 0:
             smallest //= 2
@@ -101,22 +96,21 @@ class BarRhythm:
 
     def beam_group(self, start: int) -> int:
         """Return the number of the group of notes that share a beam, by a note's start."""
-        whole, at = self.levels[0], start + self.origin
+        whole, at = self.levels[0], start - self.origin
         if self.is_compound:
             return at // self.beat
         if self.beat >= self.quarter:
             return at // self.quarter
         return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: the rest too
 
-    def values(self, slots: Sequence[Slot]) -> list[list[NoteValue]]:
-        """Return how each of the slots, which fill a bar, is written: values that are tied."""
+    def values(self, spans: Sequence[Span]) -> list[list[NoteValue]]:
+        """Return how each of the spans, which fill a bar, is written: values that are tied."""
         origin = self.origin
-        edges = {edge + origin for slot in slots for edge in (slot.start, slot.end)}
-        first, last = slots[0].start + origin, slots[-1].end + origin
-        triplets = list(self._triplets(sorted(edges), first, last))
+        edges = sorted({edge - origin for begin, end, _ in spans for edge in (begin, end)})
+        triplets = list(self._triplets(edges, edges[0], edges[-1]))
         written = []
-        for start, end, is_rest in slots:
-            begin, stop, values = start + origin, end + origin, []
+        for start, end, notes in spans:
+            begin, stop, values, is_rest = start - origin, end - origin, [], not notes
             for low, high in triplets:
                 if begin < high and low < stop:
                     if begin < low:
@@ -126,7 +120,7 @@ class BarRhythm:
                     begin = inside[1]
             if begin < stop:
                 values += self._plain(begin, stop, is_rest)
-            written.append([value._replace(start=value.start - origin) for value in values])
+            written.append([value._replace(start=value.start + origin) for value in values])
         return written
 
     def _triplets(self, edges: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:
