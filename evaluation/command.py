@@ -26,6 +26,7 @@ from evaluation.likelihood import (
     Baseline,
     EvaluationSet,
     measure_likelihood,
+    measure_sequences,
     measure_surprise,
     most_surprising,
     read_files,
@@ -33,7 +34,6 @@ from evaluation.likelihood import (
 from evaluation.ngrams import fit_baselines
 from evaluation.originality import measure_originality
 from evaluation.samples import real_pieces, sample_like_corpus
-from evaluation.sequences import measure_sequences
 from evaluation.summary import summarize_model
 from generation import sequences
 from generation.compose import candidates

@@ -1,4 +1,4 @@
-"""How likely a trained model finds whole pieces, and each note of a piece."""
+"""How likely a model finds whole pieces, each note of one, and sequences that are no music."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 import pretty_midi
 
 from common.arrays import Bools, Ints, Reals
+from data.batches.id_sequences import IdSequences
 from data.batches.windows import WholePieces
 from data.corpus.corpus import Corpus, CorpusOptions
 from data.corpus.reader import MidiPieces, read_paths
@@ -23,7 +24,8 @@ from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Kind, Vocabulary
 from evaluation.bootstrap import Estimate, estimate_ratios
 from generation.model import Model
-from model.scoring import Tally, summarize
+from generation.sequences import SequenceModel
+from model.scoring import Tally, summarize, token_nats
 
 # The aspects of a note, and the kinds of token that encode each.
 ASPECTS = {
@@ -173,6 +175,33 @@ def measure_likelihood(
         },
         files,
     )
+
+
+@dataclass(frozen=True)
+class SequenceLikelihood:
+    """How likely a model and n-grams find the sequences of a split; End counts, too."""
+
+    name: str
+    sequences: int
+    ids: int
+    nats_per_id: dict[str, Estimate]  # by the names of the n-grams, and "model"
+
+
+def measure_sequences(
+    model: SequenceModel, baselines: Mapping[str, Baseline], source: IdSequences, name: str
+) -> SequenceLikelihood:
+    """Score the sequences of a split, each whole (see model/scoring.py)."""
+    split = source.split(name)
+    nats: dict[str, list[float]] = {each: [] for each in (*baselines, "model")}
+    for batch in WholePieces(split, source.vocabulary.masks):
+        pieces, allowed = batch["pieces"], batch["allowed"]
+        scored = token_nats(model.steps, pieces, allowed, rebase=model.rebase)
+        nats["model"] += [each.sum() for each in scored]
+        for each, score in baselines.items():
+            nats[each] += [score(*both).sum() for both in zip(pieces, allowed, strict=True)]
+    sums, ids = np.array([*nats.values()]).T, split.note_counts  # (P, K), (P,)
+    estimates = dict(zip(nats, estimate_ratios(sums, ids.astype(np.float64)), strict=True))
+    return SequenceLikelihood(name, len(split), int(ids.sum()), estimates)
 
 
 @dataclass(frozen=True)

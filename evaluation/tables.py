@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
 from evaluation.comparison import Comparison, StatisticRow
-from evaluation.likelihood import ASPECTS, NoteSurprise, SetLikelihood
+from evaluation.likelihood import ASPECTS, NoteSurprise, SequenceLikelihood, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, SetOriginality
-from evaluation.sequences import SequenceLikelihood
 from evaluation.summary import ModelSummary
 
 # How well classifiers tell its music from real music, by the least area under the ROC curve.
