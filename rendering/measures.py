@@ -128,11 +128,7 @@ class Measures:
         bar_of = np.searchsorted(self.starts, edges, side="right") - 1
         for bar, (begin, stop) in zip(bar_of.tolist(), pairwise(edges.tolist()), strict=False):
             notes = tuple(rows[(onset <= begin) & (end > begin)].tolist())
-            its = of_bars[bar]
-            if its and its[-1][1:] == (begin, notes):  # what ended sounds elsewhere
-                its[-1] = (its[-1][0], stop, notes)
-            else:
-                its.append((begin, stop, notes))
+            of_bars[bar].append((begin, stop, notes))
         return of_bars
 
     def _events(self, spans: Sequence[Span], rhythm: BarRhythm, hides_rests: bool) -> list[Event]:

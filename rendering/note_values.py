@@ -81,10 +81,9 @@ class BarRhythm:
         if 4 * quarter % bar.denominator or part % smallest:  # 7/32, 3/5
             part = smallest
         self.beat = 3 * part if self.is_compound else part
-        levels, size = [bar.whole], bar.whole
-        while size % (2 * self.beat) == 0:
-            size //= 2
-            levels.append(size)
+        levels = [bar.whole]
+        while levels[-1] % (2 * self.beat) == 0:
+            levels.append(levels[-1] // 2)
         if levels[-1] != self.beat:
             levels.append(self.beat)
         if self.is_compound:
@@ -99,8 +98,6 @@ class BarRhythm:
         whole, at = self.levels[0], start - self.origin
         if self.is_compound:
             return at // self.beat
-        if self.beat >= self.quarter:
-            return at // self.quarter
         return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: the rest too
 
     def values(self, spans: Sequence[Span]) -> list[list[NoteValue]]:
@@ -190,7 +187,7 @@ class BarRhythm:
     def _is_readable(self, start: int, end: int, is_rest: bool, dots: int) -> bool:
         """Return whether one value for this span hides no beat that is stronger than its ends."""
         duration = end - start
-        if end - start <= self.levels[-1]:
+        if duration <= self.levels[-1]:
             return True
         crossed = min(self._level(edge) for edge in range(start + 1, end))
         is_beats = start % self.beat == 0 and end % self.beat == 0
@@ -200,13 +197,5 @@ class BarRhythm:
             return start % duration == 0 and (not dots or (self.is_compound and is_beats))
         if crossed >= min(self._level(start), self._level(end)):
             return True
-        half = duration // 2  # a syncopation: short, long, short
-        middle = self._level(start + half)
-        return (
-            duration % 2 == 0
-            and not dots
-            and half in self.levels
-            and self._level(start) == self.levels.index(half)
-            and middle == crossed == self._level(start) - 1
-            and self.levels[middle] == duration
-        )
+        is_half_late = 2 * (start % duration) == duration  # a syncopation: short, long, short
+        return is_half_late and not dots and self.levels[crossed] == duration
