@@ -10,6 +10,7 @@ _TYPES = (
     *("16th", "32nd", "64th", "128th", "256th"),
 )
 _TYPES_FROM_QUARTER = _TYPES.index("quarter")
+_SMALLEST = 3  # steps of a note that is in no triplet; a quarter has so many times a power of two
 FLAGS = {name: flags for flags, name in enumerate(_TYPES[_TYPES_FROM_QUARTER:])}  # or beams
 
 
@@ -74,12 +75,9 @@ class BarRhythm:
     def __init__(self, bar: Bar, quarter: int, start: int) -> None:
         self.quarter, self.is_compound = quarter, bar.is_compound
         self.origin = start if start else bar.length - bar.whole
-        smallest = quarter
-        while smallest % 2 == 0:
-            smallest //= 2
         part = 4 * quarter // bar.denominator
-        if 4 * quarter % bar.denominator or part % smallest:  # 7/32, 3/5
-            part = smallest
+        if 4 * quarter % bar.denominator or part % _SMALLEST:  # 7/32, 3/5
+            part = _SMALLEST
         self.beat = 3 * part if self.is_compound else part
         levels = [bar.whole]
         while levels[-1] % (2 * self.beat) == 0:
@@ -88,10 +86,10 @@ class BarRhythm:
             levels.append(self.beat)
         if self.is_compound:
             levels.append(part)
-        while levels[-1] % (2 * smallest) == 0:
+        while levels[-1] % (2 * _SMALLEST) == 0:
             levels.append(levels[-1] // 2)
         self.levels, self.cell = levels, min(part, quarter)
-        self.pairs = self.cell == quarter and not self.is_compound
+        self.pairs = self.cell == quarter
 
     def beam_group(self, start: int) -> int:
         """Return the number of the group of notes that share a beam, by a note's start."""
