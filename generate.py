@@ -24,6 +24,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from common.cli import (
     Parser,
@@ -38,6 +39,7 @@ from common.cli import (
     say,
 )
 from common.files import check_writable
+from common.options import comments_of, hints_of, takes
 from data.batches.options import ID_SUFFIXES
 from data.score import Grid
 from generation.chord_track import CADENCES
@@ -87,6 +89,7 @@ ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a pie
 OF_IDS = {"checkpoint", "seed_ids", "ids", "num_samples", "seed", "out"}
 OF_IDS |= {"temperature", "top_p", "top_k", "min_p"}
 _CONSTRAINTS = {field.name for field in fields(Constraints)}
+_FLAGS = {"bars": ["--bars", "-n"], "tempo_bpm": ["--tempo"]}
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -100,9 +103,7 @@ def command_line() -> argparse.ArgumentParser:
     add_checkpoint(parser)
     _add_seed(parser)
     _add_given_notes(parser)
-    _add_length(parser)
-    _add_constraints(parser)
-    _add_sampling(parser)
+    _add_fields(parser)
     _add_files(parser)
     _add_ids(parser)
     return parser
@@ -144,80 +145,19 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--voices", "--voice", metavar="N", nargs="+", type=_player, help=voices)
 
 
-def _add_length(parser: argparse.ArgumentParser) -> None:
-    add = (
-        parser.add_argument_group(
-            f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
-        )
-        .add_mutually_exclusive_group()
-        .add_argument
-    )
-    bars = "bars; seconds, if the model has no bars"
-    add("--bars", "-n", metavar="N", type=positive_integer, help=bars)
-    add("--seconds", metavar="S", type=number, help="seconds, at one tempo")
-    add("--notes", metavar="N", type=positive_integer, help="notes")
-
-
-def _add_constraints(parser: argparse.ArgumentParser) -> None:
-    """Add those of `Constraints`, by its names."""
-    group = parser.add_argument_group("what the new music must be (default: as the model likes)")
-    add = group.add_argument
-    key = 'such as "D minor", Bb or "F# major"; minor includes its raised\nsixth and seventh'
-    add("--key", help=key)
-    chords = (
-        'that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come again\n'
-        "(default length: until they are over)"
-    )
-    add("--chords", metavar="TEXT", help=chords)
-    cadence = (
-        "how the piece ends, in the key that is asked for or given: with V7 I,\n"
-        "with V, with V7 VI, with IV I"
-    )
-    add("--cadence", choices=CADENCES, help=cadence)
-    bar = "which bar has the last chord of the cadence instead of the last one"
-    add("--cadence-bar", metavar="N", type=positive_integer, help=bar)
-    pitches = "the lowest and the highest note, such as C3 C6"
-    add("--pitch-range", nargs=2, metavar=("LOW", "HIGH"), help=pitches)
-    programs = (
-        "the only instruments that may play: by name, or as General MIDI programs\n"
-        "from 0 (128: drums); with --best-of, pieces in which all play come first"
-    )
-    add("--programs", nargs="+", type=_player, metavar="N", help=programs)
-    polyphony = "how many notes may sound at once"
-    add("--max-polyphony", metavar="N", type=positive_integer, help=polyphony)
-    tempo = "quarter notes a minute"
-    add("--tempo", dest="tempo_bpm", metavar="BPM", type=number, help=tempo)
-    busy = "about so many new notes in a bar, of all voices together"
-    add("--busy", metavar="N", type=number, help=busy)
-    meter = "of new bars, such as 3/4"
-    add("--time-signature", metavar="N/D", type=_time_signature, help=meter)
-    counterpoint = (
-        "strict: no parallel fifths or octaves between instruments (default: where\n"
-        "the training set has four parts and hardly any)"
-    )
-    add("--counterpoint", choices=(STRICT, FREE), help=counterpoint)
-    rests = (
-        "none: an instrument that may play sounds to the end; together: it rests only\n"
-        "where all do (default: where those of the training set hardly rest)"
-    )
-    add("--rests", choices=(NO_RESTS, TOGETHER, FREE), help=rests)
-
-
-def _add_sampling(parser: argparse.ArgumentParser) -> None:
-    """Add those of `SamplingOptions`, by its names."""
-    group = parser.add_argument_group(
-        "how bold the choices are",
-        "By default as suits the model.",
-    )
-    for option, kind, text in (
-        ("temperature", number, "of pitches: below 1 safer, above 1 wilder; 0: the likeliest"),
-        ("rhythm_temperature", number, "of all else: when notes begin, who plays, how long"),
-        ("top_p", number, "choose among the likeliest tokens that reach this probability"),
-        ("top_k", positive_integer, "choose among this many of the likeliest tokens"),
-        ("min_p", number, "choose among tokens this likely at least, beside the likeliest"),
-    ):
-        name = "--" + option.replace("_", "-")
-        group.add_argument(name, metavar=option[-1].upper(), type=kind, help=text)
+def _add_fields(parser: argparse.ArgumentParser) -> None:
+    """Add the fields of `Length`, `Constraints` and `SamplingOptions` that have a comment."""
+    length = f"how much to write after the seed (default: {DEFAULT_LENGTH.bars} bars)"
+    constraints = "what the new music must be (default: as the model likes)"
+    sampling = "how bold the choices are (default: as suits the model)"
+    for title, kind in ((length, Length), (constraints, Constraints), (sampling, SamplingOptions)):
+        group: Any = parser.add_argument_group(title)
+        add = (group.add_mutually_exclusive_group() if kind is Length else group).add_argument
+        hints = hints_of(kind)
+        for name, comment in comments_of(kind).items():
+            read = number if takes(hints[name], 0.5) else positive_integer
+            how = {"type": read, "metavar": "N"} if takes(hints[name], 1) else {}
+            add(*_FLAGS.get(name, [_option(name)]), dest=name, help=comment, **_HOW.get(name, how))
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -269,6 +209,17 @@ def _bars(text: str) -> tuple[int, int | None]:
     if last and int(last) < int(match[1]):
         raise argparse.ArgumentTypeError(f"begins after its end: {text}")
     return int(match[1]), int(last) if last else None
+
+
+# Of fields that are neither a text nor a number.
+_HOW: dict[str, dict[str, Any]] = {
+    "pitch_range": {"nargs": 2, "metavar": ("LOW", "HIGH")},
+    "programs": {"nargs": "+", "type": _player, "metavar": "N"},
+    "time_signature": {"type": _time_signature, "metavar": "N/D"},
+    "cadence": {"choices": CADENCES},
+    "counterpoint": {"choices": (STRICT, FREE)},
+    "rests": {"choices": (NO_RESTS, TOGETHER, FREE)},
+}
 
 
 def _check_together(options: argparse.Namespace) -> None:

@@ -73,10 +73,11 @@ def hints_of(kind: Any) -> dict[str, Any]:
 _hints = cache(partial(get_type_hints, include_extras=True))
 
 
-def comments_of(kind: type[Options]) -> dict[str, str]:
-    """Return what stands beside each field in the source, by name."""
+def comments_of(kind: type) -> dict[str, str]:
+    """Return what stands beside each field in the source, and in lines below it, by name."""
     sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
-    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", sources, re.MULTILINE))
+    found = re.findall(r"^    (\w+): .*?  # (.+(?:\n    # .+)*)$", sources, re.MULTILINE)
+    return {name: comment.replace("\n    # ", "\n") for name, comment in found}
 
 
 def described(hint: Any) -> str:

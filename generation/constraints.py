@@ -76,18 +76,25 @@ class Constraints:
         ConstraintError: a value that no vocabulary can meet.
     """
 
-    key: str | None = None
-    pitch_range: tuple[str | int, str | int] | None = None
-    programs: tuple[int | str, ...] | None = None
-    max_polyphony: int | None = None
-    tempo_bpm: float | None = None
-    busy: float | None = None
-    time_signature: tuple[int, int] | None = None
-    chords: str | None = None
-    cadence: str | None = None
-    cadence_bar: int | None = None
-    counterpoint: str | None = None
-    rests: str | None = None
+    key: str | None = None  # such as "D minor", Bb or "F# major"; minor includes its raised
+    # sixth and seventh
+    pitch_range: tuple[str | int, str | int] | None = None  # the lowest and the highest, as C3 C6
+    programs: tuple[int | str, ...] | None = None  # the only instruments that may play: by name,
+    # or as General MIDI programs from 0 (128: drums); with --best-of, pieces in which all
+    # play come first
+    max_polyphony: int | None = None  # how many notes may sound at once
+    tempo_bpm: float | None = None  # quarter notes a minute
+    busy: float | None = None  # about so many new notes in a bar, of all voices together
+    time_signature: tuple[int, int] | None = None  # of new bars, such as 3/4
+    chords: str | None = None  # that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come
+    # again (default length: until they are over)
+    cadence: str | None = None  # how the piece ends, in the key that is asked for or given:
+    # with V7 I, with V, with V7 VI, with IV I
+    cadence_bar: int | None = None  # which bar has its last chord instead of the last one
+    counterpoint: str | None = None  # strict: no parallel fifths or octaves between instruments
+    # (default: where the training set has four parts and hardly any)
+    rests: str | None = None  # none: an instrument that may play sounds to the end; together:
+    # it rests only where all do (default: where those of the training set hardly rest)
     regular_bars: bool | None = None
     closes: bool | None = None
     usual_meter: tuple[int, int] | None = None

@@ -34,9 +34,9 @@ class Length:
         ConstraintError: more than one of them, or a length that is not above 0.
     """
 
-    bars: int | None = None
-    seconds: float | None = None
-    notes: int | None = None
+    bars: int | None = None  # bars; seconds, if the model has no bars
+    seconds: float | None = None  # seconds, at one tempo
+    notes: int | None = None  # notes
     endless: bool = False
 
     def __post_init__(self) -> None:

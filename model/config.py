@@ -116,8 +116,10 @@ class SamplingOptions(Options):
         ValueError: a value out of range; the message names it.
     """
 
-    temperature: Annotated[float, Range(0)] = 1.0  # below 1 safer, above bolder; 0 = the likeliest
+    temperature: Annotated[float, Range(0)] = 1.0  # of pitches, or of all: below 1 safer, above
+    # bolder; 0: the likeliest
     top_k: Positive | None = None  # only the k likeliest ids
     top_p: Annotated[float, Range(1e-9, 1)] = 1.0  # only the likeliest that together are so likely
     min_p: Share = 0.0  # only ids at least this likely, as a share of the likeliest
-    rhythm_temperature: Annotated[float, Range(1e-9)] | None = None  # of all but pitches
+    rhythm_temperature: Annotated[float, Range(1e-9)] | None = None  # of all else: when notes
+    # begin, who plays, how long
