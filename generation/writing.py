@@ -178,9 +178,8 @@ class Writing:
     def __init__(self, model: Model, request: Request) -> None:
         self.request, self.pieces = request, list[Piece]()
         self.model, self._grammar = request.to(model)
-        self._style = model.style
         self.sampling = request.sampling or model.sampling
-        self._is_strict = request.constraints.in_style(self._style).counterpoint == STRICT
+        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
         self._rows: _Rows | None = None  # the pieces that are written now
 
     @property
@@ -225,7 +224,7 @@ class Writing:
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
         """Begin pieces; what they are to be like is drawn where nothing that is given tells it."""
-        grammar, style, asked = self._grammar, self._style, self.request.constraints
+        grammar, style, asked = self._grammar, self.model.style, self.request.constraints
         vocabulary, given = grammar.vocabulary, grammar.given.seed.score
         finals = style.draw_final_positions(count, rng, grammar.meter)
         beat = vocabulary.grid.steps_per_beat
@@ -255,11 +254,7 @@ class Writing:
         """Draw the programs that play in each piece from nothing; none: all that may."""
         if not self._grammar.is_of_many or self.request.constraints.programs is not None:
             return []
-        return self._style.draw_ensembles(count, rng, self._grammar.programs)
-
-    def _rng(self, number: int) -> np.random.Generator:
-        """Return the random numbers of a piece, by its number."""
-        return np.random.default_rng((self.request.random_seed, number))
+        return self.model.style.draw_ensembles(count, rng, self._grammar.programs)
 
     def _draw_forms(self, rows: _Rows, first: int) -> None:
         """Draw the forms of pieces from nothing whose second bar begins."""
@@ -272,8 +267,9 @@ class Writing:
             number = rows.ids[row] - vocabulary.first(Kind.BAR)
             first_bar, final = (int(state.at[row][n]) for n in ("bar_start", "final_position"))
             last_bar = first_bar + (bars - 2) * int(vocabulary.whole_bars[number])
-            meter, rng = vocabulary.meters[number], self._rng(first + row)
-            form = self._style.draw_form(meter, first_bar, bars, final, last_bar, rng)
+            rng = np.random.default_rng((self.request.random_seed, first + row))
+            meter = vocabulary.meters[number]
+            form = self.model.style.draw_form(meter, first_bar, bars, final, last_bar, rng)
             if form and form.repeats:
                 rows.forms[row] = form
 
@@ -284,12 +280,14 @@ class Writing:
             number, form: of the piece.
             drawn: the row in which it began, with what was drawn for it.
         """
-        piece, rows, rng = self.pieces[number], None, self._rng(number)
+        piece, rows = self.pieces[number], None
+        rng = np.random.default_rng((self.request.random_seed, number))
         score = piece.score
         for repeat in form.repeats:
             if rows:
                 yield from rows.until(repeat.begin_step)
-                score = _spliced(rows.best.score, score)
+                rows.keep_chosen()
+                score = _spliced(rows.pieces[0].score, score)
             seed = repeating(score, repeat, self.model.vocabulary)
             if seed is None or (
                 self._is_strict and has_parallels_at(seed.score, repeat.begin_step)
@@ -391,9 +389,9 @@ class _Rows:
                     if (note.onset_steps, note.program, note.note.pitch) not in kept
                 ]
             if not is_over:
-                self._keep_chosen()
+                self.keep_chosen()
 
-    def _keep_chosen(self) -> None:
+    def keep_chosen(self) -> None:
         """Let the candidates of each piece be as the one that is chosen."""
         pieces, each = self._as_far_as_written(), self._candidates
         chosen = [
@@ -409,12 +407,6 @@ class _Rows:
         """Write to the end of the bar of a step, or of the pieces, and give no notes."""
         while self.state.at["bar_start"].min() <= step and next(self.turns, None) is not None:
             yield []
-
-    @property
-    def best(self) -> Piece:
-        """The best of all rows, as far as they are written."""
-        pieces = self._as_far_as_written()
-        return pieces[self._writing.choose(pieces)]
 
     @property
     def pieces(self) -> list[Piece]:
