@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from data.chords import Chord, parse_chord, plain
 from data.score import Grid
-from generation.note_text import SeedError, parse_length
+from generation.note_text import SeedError, parse_length, quoted
 
 # The last two chords of a piece, "" where it is any; in minor those of its harmonic scale.
 CADENCES = {
@@ -29,7 +29,6 @@ CADENCES = {
 }
 MOST_CHORDS = 4096
 _NONE = ("N.C.", "NC", "R")
-_SHOWN = 24  # letters at most that a message repeats
 
 
 # Chords, bar by bar: each with its length in quarter notes, or None for a share of the rest.
@@ -63,7 +62,7 @@ def upbeat_bars(track: ChordTrack, steps: int, grid: Grid) -> int:
 
 def _read(word: str) -> tuple[Chord | None, Fraction | None]:
     """Read a chord and its length."""
-    shown = repr(word if len(word) <= _SHOWN else word[: _SHOWN - 3] + "...")
+    shown = quoted(word)
     name, colon, written = word.partition(":")
     chord = parse_chord(name)
     if chord is None and name not in _NONE:

@@ -52,11 +52,6 @@ class Model:
         return Engine(self.network)
 
     @property
-    def voices(self) -> int:
-        """How many instruments its music has, as a rule."""
-        return self.style.voices or len(self.vocabulary.programs)
-
-    @property
     def sampling(self) -> SamplingOptions:
         """How it samples where nothing is said: as `fit_sampling` found at the end of training."""
         its = {name: getattr(self.style, name) for name in FITTED}

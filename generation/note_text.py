@@ -136,7 +136,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[tuple[int, int, int, l
         onset, length = Fraction(0), Fraction(1)
         for token in tokens:
             count += 1
-            where = f"{_quoted(token[0])} (symbol {count} of the seed)"
+            where = f"{quoted(token[0])} (symbol {count} of the seed)"
             pitches = _pitches(token[1] or token[0], where)
             if token[2] is not None:
                 length = parse_length(token[2], where)
@@ -162,7 +162,7 @@ def _pitches(name: str, where: str) -> list[int]:
     if "[" in name and ":" in name:
         raise SeedError(f"a length inside the bracket in {where}: write [C4 E4 G4]:2")
     if name[0] + name[-1] == "[]" and (inside := _WORDS.findall(name[1:-1])):
-        return sorted((parse_pitch(n, f"{_quoted(n)} in {where}") for n in inside), reverse=True)
+        return sorted((parse_pitch(n, f"{quoted(n)} in {where}") for n in inside), reverse=True)
     if chord := _symbol(name):
         return _voiced(chord)
     return [parse_pitch(name, where)]
@@ -225,5 +225,6 @@ def parse_length(written: str, where: str) -> Fraction:
     return length * (2 - Fraction(1, 2 ** len(match["dots"])))
 
 
-def _quoted(token: str) -> str:
+def quoted(token: str) -> str:
+    """Return a word as a message repeats it."""
     return repr(token if len(token) <= 24 else token[:21] + "...")

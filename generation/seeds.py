@@ -328,7 +328,8 @@ def voices_of(
         its = program
         if program not in there:
             if not strangers or (voice > len(there) != len(numbers)):
-                raise SeedError(f"there {_are(len(there), 'voice')} in it, no voice {voice}")
+                are = "is 1 voice" if len(there) == 1 else f"are {len(there)} voices"
+                raise SeedError(f"there {are} in it, no voice {voice}")
             is_numbered = len(there) != len(numbers) and there[voice - 1] in strangers
             its = there[voice - 1] if is_numbered else strangers[0]
             strangers.remove(its)
@@ -405,11 +406,6 @@ def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
     if not 0 < voice <= len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]
-
-
-def _are(number: int, noun: str) -> str:
-    """Return `is 1 voice`, `are 2 voices` and so on."""
-    return f"is 1 {noun}" if number == 1 else f"are {number} {noun}s"
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:

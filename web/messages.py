@@ -189,13 +189,13 @@ def piece_of(message: Json) -> PagePiece:
     return PagePiece(score, np.isin(score.notes[names], rows[notes[:, 5] != 0][names]))
 
 
-def json_of(score: Score, is_own: Bools) -> Json:
-    """Return a piece as the page holds it."""
+def json_of(score: Score, is_own: Bools | bool = True) -> Json:
+    """Return a piece as the page holds it, and whether a person put in each note, (N,), or all."""
     notes = score.notes
     columns = [notes[name] for name in ("onset", "duration", "pitch", "velocity", "program")]
     columns[1] = np.minimum(columns[1], _NOTE_LIMITS[1][1])
     return {
-        "notes": np.stack([*columns, is_own], axis=1).tolist(),
+        "notes": np.stack([*columns, np.broadcast_to(is_own, len(notes))], axis=1).tolist(),
         "bars": [list(bar) for bar in score.bars.tolist()],
         "tempo": score.tempo_bpm[:, None].tolist(),
         **counts_of(score.grid),

@@ -371,7 +371,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
         return f"there are no notes in its first {bars} bars"
     only = [f"only its first {bars} bars were taken"] if part is not fitted else []
     return {
-        "read": json_of(part, np.ones(len(part.notes), dtype=bool)),
+        "read": json_of(part),
         "found": f"{len(score.notes)} notes of {names}",
         "changes": [*only, *apart, *changes],
     }

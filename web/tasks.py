@@ -93,7 +93,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "has_loudness": len(vocabulary.velocities) > 1,
             "velocity": vocabulary.velocities[len(vocabulary.velocities) // 2],
             **counts_of(grid),
-            "voices": model.voices,
+            "voices": model.style.voices or len(vocabulary.programs),
             "tune": model.style.tune,
             "temperature": model.sampling.temperature,
             "trained": model.record.step,
@@ -123,8 +123,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     constraints = settings_of(message).constraints
     text = text_of(message, "text", MOST_TEXT)
     seed = seed_from_notes(text, model.vocabulary, constraints, style=model.style)
-    is_own = np.ones(len(seed.score.notes), dtype=bool)
-    yield {"read": json_of(seed.score, is_own), "changes": _said(seed)}
+    yield {"read": json_of(seed.score), "changes": _said(seed)}
 
 
 def check(models: Models, message: Json) -> Iterator[Json]:
@@ -138,9 +137,8 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     """Write pieces, telling the page each note once it is complete, then which are the best."""
     model, request = _asked(models, write_request(message))
     seed = request.seed or no_seed(model.vocabulary)
-    everything_given = np.ones(len(seed.score.notes), dtype=bool)
     yield {
-        "begun": json_of(seed.score, everything_given),
+        "begun": json_of(seed.score),
         "changes": _said(seed),
         "opens": seed.first_open_step,
         "trained": model.record.step,
