@@ -21,8 +21,9 @@ from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords
 from generation.counterpoint import is_parallel, moves_in_parallel
+from generation.given import sounding_at
 from generation.length import Row
-from generation.masks import forbid, sounding_at
+from generation.masks import forbid
 from generation.rows import (
     AS_BASS,
     AS_ROOT,
@@ -109,7 +110,7 @@ def hear_chord(
             pitch = note % pitch_count
             classes |= 1 << (pitch + rules.parts.lowest_pitch) % OCTAVE
             lowest = min(lowest, pitch)
-    sounds = sounding_at(step, one.note_ends, one.sounding) + (held >= 0)
+    sounds = sounding_at(rules.given, one.new_ends, step) + (held >= 0)
     low, reach = find_reach(rules, one, place, step, held, after, is_apart), one.reach
     is_new = rules.asked.is_strict and step == begin and chords.wanted[place] & BASS > 0
     if not is_new or low < 0 or not (is_apart or reach[AS_BASS, low] < lowest):

@@ -304,7 +304,6 @@ class ConstrainedGrammar:
             free_at=np.where(is_playable, none, NEVER),
             note_ends=none,
             new_ends=none.copy(),
-            sounding=np.tile(given.sounding, (batch, 1)),
             steps=np.empty((batch, 0), dtype=bool) if steps is None else steps,
             loops=loops,
             recent=np.zeros((batch, RECENT if loops.shape[1] else 0, 3), dtype=np.int64),

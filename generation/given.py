@@ -31,6 +31,7 @@ class GivenTables(NamedTuple):
     onset: Ints  # of each note
     note: Ints  # its number
     last_ends: Ints  # (N,) when the last given note of each number ends; 0: there is none
+    sounding: Ints  # (S,) how many sound in each step; after these none does
     is_open: Bools  # (S + 1, P) whether others may begin; the last for all later ones
 
 
@@ -108,6 +109,7 @@ class GivenTokens:
             onset=self.notes.onset,
             note=self.notes.note,
             last_ends=self.last_ends,
+            sounding=self.sounding,
             is_open=self.notes.is_open_at,
         )
 
@@ -132,6 +134,15 @@ class GivenTokens:
         begun = np.searchsorted(np.sort(self.notes.onset), steps, side="right")
         ended = np.searchsorted(np.sort(self._note_ends), steps, side="right")
         return np.asarray(begun - ended)
+
+
+@compiled_inside
+def sounding_at(given: GivenTables, new_ends: Ints, step: int) -> int:
+    """Count the notes that sound at a step, not before the latest, if no other begins."""
+    number = given.sounding[step] if step < len(given.sounding) else 0
+    for end in new_ends:
+        number += end > step
+    return number
 
 
 @compiled_inside

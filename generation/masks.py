@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from common.arrays import Ints
 from common.compiled import compiled_inside
 from data.tokens.grammar import Mask
 
@@ -39,14 +38,3 @@ def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
     for token in range(len(mask)):
         before[token] = mask[token] if is_left else before[token]
         mask[token] = before[token]
-
-
-@compiled_inside
-def sounding_at(step: int, ends: Ints, sounding: Ints) -> int:
-    """Count the notes that sound at a step, not before the latest."""
-    if step < len(sounding):
-        return int(sounding[step])
-    number = 0
-    for end in ends:
-        number += end > step
-    return number

@@ -29,7 +29,6 @@ class Rows(NamedTuple):
     free_at: Ints  # (B, N) when each note may start again; NEVER: the model may not play it
     note_ends: Ints  # (B, N) when each note ended or will end, whether it may play it or not
     new_ends: Ints  # (B, N) likewise of new notes alone
-    sounding: Ints  # (B, S) how many notes sound until the given ones, known in advance, are over
     steps: Bools  # (B, beat) on which steps of a beat notes begin; (B, 0): on all
     loops: Ints  # (B, bars, P) how many bars before a program played the same; 0: new; (B, 0, P)
     recent: Ints  # (B, R, 3) onset, note and duration of the latest new notes, in turn
@@ -51,7 +50,6 @@ class One(NamedTuple):
     free_at: Ints  # (N,)
     note_ends: Ints  # (N,)
     new_ends: Ints  # (N,)
-    sounding: Ints  # (S,)
     steps: Bools  # (beat,), or (0,)
     loops: Ints  # (bars, P), or (0, P)
     recent: Ints  # (R, 3)

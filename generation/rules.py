@@ -32,9 +32,9 @@ from generation.counterpoint import (
     triads_with,
     what_sounds,
 )
-from generation.given import GivenTables, keep_given
+from generation.given import keep_given, sounding_at
 from generation.length import Asked, Row, count
-from generation.masks import any_of, forbid, keep_or_yield, sounding_at
+from generation.masks import any_of, forbid, keep_or_yield
 from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
@@ -94,7 +94,8 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
             meet_given(first, parts, asked.beat, latest, here, mask)
             keep_or_yield(mask, before, due, mask)
         if takes_note:
-            keep_range(parts.is_within, notes)
+            for note in range(len(notes)):
+                notes[note] &= parts.is_within[note]
             keep_or_yield(mask, before, due, mask)
 
 
@@ -118,13 +119,6 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
     if takes_note and asked.closes and here.final_onset <= here.now + asked.beat:
         close(rules, one, scratch, due, mask)
         keep_or_yield(mask, before, rules.given.ids[-1], mask)  # the one that is due may wait
-
-
-@compiled_inside
-def keep_range(is_within: Bools, notes: Mask) -> None:
-    """Mask notes (N,) outside the range that their program has in training pieces."""
-    for note in range(len(notes)):
-        notes[note] &= is_within[note]
 
 
 @compiled_inside
@@ -216,10 +210,9 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
     has_chords = len(rules.chords.place) > 0
     for row in range(len(masks)):
         here, mask, free_at, ends = rows.at[row], masks[row], rows.free_at[row], rows.note_ends[row]
-        sounding = rows.sounding[row]
-        new, steps = rows.new_ends[row], rows.steps[row]
-        loops, recent = rows.loops[row], rows.recent[row]
-        one = One(here, rows.latest[row], free_at, ends, new, sounding, steps, loops, recent, reach)
+        new, steps, loops = rows.new_ends[row], rows.steps[row], rows.loops[row]
+        recent = rows.recent[row]
+        one = One(here, rows.latest[row], free_at, ends, new, steps, loops, recent, reach)
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
         is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
@@ -234,13 +227,13 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
             continue
         earliest = earliest_end(asked, here, free_at, ends, given.last_ends)
         if is_in_note:
-            deadline = note_deadline(asked, given, one, earliest)
+            deadline = note_deadline(rules, one, earliest)
             if has_chords:
                 most = (LONGEST_NOTE + 1) * words.longest_duration
                 deadline = hold_until(rules, one, deadline, most)
-            end_in_time(first, here.extends, words.longest_duration, deadline - here.now, mask)
+            end_in_time(words, here, deadline, mask)
         elif asked.most_sounding < NEVER:
-            keep_voices_free(asked.most_sounding, first, here, ends, sounding, mask)
+            keep_voices_free(rules, one, mask)
         if due < 0:  # given bars are as they are
             keep_time(asked, first, here, mask)
         forbid(mask, first[Kind.POSITION] + max(here.limit - here.bar_start, 0), first[Kind.NOTE])
@@ -285,8 +278,6 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
                 rows.recent[row, place, 2] = end - now
             here.own_notes += 1
             rows.new_ends[row, note] = end
-            for step in range(now, min(end, rows.sounding.shape[1])):
-                rows.sounding[row, step] += 1
 
 
 @compiled_inside
@@ -308,15 +299,15 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
 
 
 @compiled_inside
-def keep_voices_free(
-    most: int, first: Ints, here: Row, ends: Ints, sounding: Ints, mask: Mask
-) -> None:
+def keep_voices_free(rules: Rules, one: One, mask: Mask) -> None:
     """Mask notes, and positions, where as many notes sound as may."""
-    for token in range(first[Kind.POSITION], first[Kind.EXTEND]):
-        is_position = token < first[Kind.NOTE]
-        step = here.bar_start + token - first[Kind.POSITION] if is_position else here.now
-        if mask[token] and sounding_at(step, ends, sounding) >= most:
+    first, here, most = rules.words.firsts, one.here, rules.asked.most_sounding
+    for token in range(first[Kind.POSITION], first[Kind.NOTE]):
+        step = here.bar_start + token - first[Kind.POSITION]
+        if mask[token] and sounding_at(rules.given, one.new_ends, step) >= most:
             mask[token] = False
+    if sounding_at(rules.given, one.new_ends, here.now) >= most:
+        forbid(mask, first[Kind.NOTE], first[Kind.EXTEND])
 
 
 @compiled_inside
@@ -344,7 +335,7 @@ def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends:
 
 
 @compiled_inside
-def note_deadline(asked: Asked, given: GivenTables, one: One, earliest: int) -> int:
+def note_deadline(rules: Rules, one: One, earliest: int) -> int:
     """Return the step by which the latest note, which begins now, has to end.
 
     It is the piece's end in bars of this meter, or in the longest bars where that is too soon. At
@@ -352,8 +343,12 @@ def note_deadline(asked: Asked, given: GivenTables, one: One, earliest: int) -> 
     place in the polyphony from where they begin; and there the region ends, or a given note of the
     same program and pitch begins.
     """
-    here, most, last, sounding = one.here, asked.most_sounding, len(given.is_open) - 1, one.sounding
-    program = here.note // asked.pitch_count
+    asked, given, here = rules.asked, rules.given, one.here
+    most, last, program = (
+        asked.most_sounding,
+        len(given.is_open) - 1,
+        here.note // asked.pitch_count,
+    )
     is_late = asked.last_bar < NEVER and here.expected_end < earliest
     deadline = here.latest_end if is_late else here.expected_end
     if asked.needs_last_note and not here.is_last:
@@ -362,10 +357,10 @@ def note_deadline(asked: Asked, given: GivenTables, one: One, earliest: int) -> 
         for note in range(len(one.free_at)):
             if max(one.free_at[note], given.last_ends[note]) <= chance and note != here.note:
                 is_free |= given.is_open[min(chance, last), note // asked.pitch_count]
-        if not is_free or sounding_at(chance, one.note_ends, sounding) >= most - 1:
+        if not is_free or sounding_at(given, one.new_ends, chance) >= most - 1:
             deadline = chance
-    for step in range(here.now + 1, len(sounding)):
-        if sounding[step] >= most:
+    for step in range(here.now + 1, len(given.sounding) if most < NEVER else 0):
+        if sounding_at(given, one.new_ends, step) >= most:
             deadline = min(deadline, step)
     for n in range(len(given.note)):
         if given.note[n] == here.note and given.onset[n] > here.now:
@@ -377,11 +372,12 @@ def note_deadline(asked: Asked, given: GivenTables, one: One, earliest: int) -> 
 
 
 @compiled_inside
-def end_in_time(first: Ints, extends: int, longest: int, room: int, mask: Mask) -> None:
-    """Mask durations, and Extends, with which a note would be longer than it may: its room."""
-    left = room - extends * longest
+def end_in_time(words: Words, here: Row, deadline: int, mask: Mask) -> None:
+    """Mask durations, and Extends, with which the latest note would end after a deadline."""
+    first, longest = words.firsts, words.longest_duration
+    left = deadline - here.now - here.extends * longest
     forbid(mask, first[Kind.DURATION] + max(left, 0), first[Kind.VELOCITY])
-    if left <= longest or extends >= LONGEST_NOTE:
+    if left <= longest or here.extends >= LONGEST_NOTE:
         mask[first[Kind.EXTEND]] = False
 
 
@@ -422,7 +418,7 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
 @compiled_inside
 def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
     """Mask durations with which a note would sound on into a chord at the end that lacks it."""
-    asked, parts, words = rules.asked, rules.parts, rules.words
+    asked, parts = rules.asked, rules.parts
     program, pitch = divmod(here.note, asked.pitch_count)
     can_be = triads_with(1 << (pitch + parts.lowest_pitch) % OCTAVE, NONE)
     dominant, tonic = closing_triads(here.key)
@@ -430,8 +426,7 @@ def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
         is_asked = triads == tonic or asked.has_cadence
         is_alien = is_asked and parts.is_pitched[program] and can_be & triads == 0
         if here.now < begin and is_alien:
-            room = begin - here.now
-            end_in_time(words.firsts, here.extends, words.longest_duration, room, mask)
+            end_in_time(rules.words, here, begin, mask)
 
 
 @compiled_inside
