@@ -329,14 +329,9 @@ class ConstrainedGrammar:
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""
-        at, length = state.at, self.length
-        if length.notes:
-            done = at["new_notes"] / length.notes
-        elif length.seconds:
-            done = (at["bar_start"] + np.maximum(at["position"], 0)) / at["limit"]
-        else:
-            done = (at["bar_count"] - 1) / (length.bars or NEVER)
-        return float(done.clip(0, 1).min())
+        begun, follow = state.at["bar_count"], state.at["follow"]
+        done = np.where(follow < 0, 0, (begun - 1) / np.maximum(begun + follow, 1))
+        return float(done.clip(0).min())
 
     def has_ended(self, state: ConstrainedState) -> Bools:
         """Return whether each row, (B,), has come to the end of its piece."""

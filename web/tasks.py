@@ -146,15 +146,8 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     writing = Writing(model, request)
     for notes in writing:
         told = [
-            [
-                row,
-                its.onset_steps,
-                its.duration_steps,
-                its.note.pitch,
-                its.note.velocity,
-                its.program,
-            ]
-            for row, its in notes
+            [row, n.onset_steps, n.duration_steps, n.note.pitch, n.note.velocity, n.program]
+            for row, n in notes
         ]
         yield {"notes": told} if told else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
