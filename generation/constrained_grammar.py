@@ -7,12 +7,12 @@ enough that a way to the end that is asked for is always left: there are no dead
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from common.arrays import Bools, Ints
+from common.arrays import Bools, Ids, Ints
 from data.chords import Span
 from data.harmony import joined
 from data.keys import Key, key_number
@@ -249,8 +249,7 @@ class ConstrainedGrammar:
             batch, final_position, keys: as in `begin`.
         """
         state = self.begin(batch, final_position, keys)
-        for _ in self.read(state, self.given.prompt[1:]):
-            pass
+        self.read(state, self.given.prompt[1:])
         return state
 
     def begin(
@@ -308,14 +307,13 @@ class ConstrainedGrammar:
             loops=loops,
             recent=np.zeros((batch, RECENT if loops.shape[1] else 0, 3), dtype=np.int64),
         )
-        advance_rows(rules, rows, np.full(batch, given.prompt[0]))
-        return ConstrainedState(rows, plays)
+        state = ConstrainedState(rows, plays)
+        self.read(state, given.prompt[:1])
+        return state
 
-    def read(self, state: ConstrainedState, ids: Ints) -> Iterator[None]:
-        """Take the ids (T,), the same in each row, into the state, and yield after each of them."""
-        for token in ids:
-            self.advance(state, np.full(len(state.at), token))
-            yield
+    def read(self, state: ConstrainedState, ids: Ids) -> None:
+        """Take the ids (T,), the same in each row, into the state."""
+        advance_rows(self._rules, state.rows, np.tile(ids.astype(np.int64), (len(state.at), 1)))
 
     def allowed(self, state: ConstrainedState) -> Bools:
         """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
@@ -325,7 +323,7 @@ class ConstrainedGrammar:
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
         """Take each row's next id, (B,), into the state; the ids must be allowed."""
-        advance_rows(self._rules, state.rows, np.asarray(ids, dtype=np.int64))
+        advance_rows(self._rules, state.rows, np.asarray(ids, dtype=np.int64)[:, None])
 
     def progress(self, state: ConstrainedState) -> float:
         """Return the share of the length, 0 to 1, that the row which is least far has written."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ class Explanation(NamedTuple):
 
 def explain_note(
     model: Model, grammar: ConstrainedGrammar, score: Score, number: int
-) -> Iterator[Explanation | None]:
+) -> Explanation:
     """Compute what a note of a piece was chosen among: the model's view, under the grammar.
 
     Args:
@@ -46,10 +45,6 @@ def explain_note(
         grammar: under which it did.
         score: the piece.
         number: of the note in it; it was not given.
-
-    Yields:
-        None after each token that is read, of which a long piece has thousands; at last what is
-        computed.
 
     Raises:
         ConstraintError: what is given is not what the piece begins with, or has the note, or
@@ -61,7 +56,7 @@ def explain_note(
     if place < len(prompt) or not np.array_equal(ids[: len(prompt)], prompt):
         raise ConstraintError(NOT_SO)
     state = grammar.begin(1)
-    yield from grammar.read(state, ids[1:place])
+    grammar.read(state, ids[1:place])
     read = ids[:place] if place <= config.context_length else model.rebase(ids[:place])
     side = grammar.side(state, read[None]).window(0) if config.side_blocks else None
     logits, maps = model.steps.explained(read[None], side)
@@ -85,7 +80,7 @@ def explain_note(
             alternatives.append((*which, float(notes[note])))
     looked_at = maps.mean(axis=(0, 2))[0, 0]  # (T,)
     share = _on_notes(looked_at, vocabulary.kind_of[read], number)
-    yield Explanation(alternatives, float(1 - notes.sum()), share)
+    return Explanation(alternatives, float(1 - notes.sum()), share)
 
 
 def _on_notes(attention: Floats, kinds: Ints, number: int) -> Reals:

@@ -26,14 +26,19 @@ class NoteStream:
     """The notes of B pieces whose ids come one by one.
 
     A note's end is computed from the tempo where it begins: no later one is known yet.
+
+    Args:
+        vocabulary: of the ids.
+        at: where the rows stand, (B,).
+        bar_seconds: when their bar begins.
     """
 
-    def __init__(self, vocabulary: Vocabulary, batch: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, at: Cursors, bar_seconds: float = 0.0) -> None:
         self.vocabulary = vocabulary
         self._last = Kind.VELOCITY if len(vocabulary.velocities) > 1 else Kind.DURATION
         self._step_seconds = 60 / np.array(vocabulary.tempos) / vocabulary.grid.steps_per_beat
-        self._bar_start = np.zeros(batch, dtype=np.int64)
-        self._bar_seconds = np.zeros(batch)  # when the bar began
+        self._bar_start = at["bar_start"].copy()
+        self._bar_seconds = np.full(len(at), bar_seconds)
 
     def read(self, at: Cursors, ids: Ids) -> list[tuple[int, StreamedNote]]:
         """Return the notes that the latest ids (B,) complete, each with the number of its row.

@@ -254,30 +254,31 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
 
 @compiled
 def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
-    """Take the next id of each row, (B,); Pad changes nothing."""
+    """Take the next ids of each row, (B, T); Pad changes nothing."""
     for row in range(len(ids)):
-        if ids[row] == PAD:
-            continue
         here, latest = rows.at[row], rows.latest[row]
-        is_given = rules.given.ids[here.next_given] == ids[row]
-        here.next_given += is_given
-        advance(rules.words, here, ids[row])
-        count(rules.asked, rules.limits, here)
-        if here.kind != Kind.DURATION:
-            continue
-        now, note, end = here.now, here.note, here.note_end
-        rows.note_ends[row, note] = end
-        rows.free_at[row, note] = end if rules.is_playable[note] else NEVER
-        program = note // rules.asked.pitch_count
-        if latest[ONSET, program] != now:  # of a chord the lowest counts
-            begin_note(latest, program, note % rules.asked.pitch_count, now, end)
-        if not is_given:  # what is given sounds already
-            if rows.recent.shape[1] > 0:
-                place = here.own_notes % rows.recent.shape[1]
-                rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
-                rows.recent[row, place, 2] = end - now
-            here.own_notes += 1
-            rows.new_ends[row, note] = end
+        for token in ids[row]:
+            if token == PAD:
+                continue
+            is_given = rules.given.ids[here.next_given] == token
+            here.next_given += is_given
+            advance(rules.words, here, token)
+            count(rules.asked, rules.limits, here)
+            if here.kind != Kind.DURATION:
+                continue
+            now, note, end = here.now, here.note, here.note_end
+            rows.note_ends[row, note] = end
+            rows.free_at[row, note] = end if rules.is_playable[note] else NEVER
+            program = note // rules.asked.pitch_count
+            if latest[ONSET, program] != now:  # of a chord the lowest counts
+                begin_note(latest, program, note % rules.asked.pitch_count, now, end)
+            if not is_given:  # what is given sounds already
+                if rows.recent.shape[1] > 0:
+                    place = here.own_notes % rows.recent.shape[1]
+                    rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
+                    rows.recent[row, place, 2] = end - now
+                here.own_notes += 1
+                rows.new_ends[row, note] = end
 
 
 @compiled_inside

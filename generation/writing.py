@@ -160,8 +160,8 @@ def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
 class Writing:
     """The pieces of a request while a model writes them: to iterate over it writes, token by token.
 
-    Each turn gives the new notes that it completes; of several candidates none. What is given is
-    read a token a turn, too: a long piece has thousands. Whoever stops asking, stops it.
+    Each turn gives the new notes that it completes; of several candidates none. Whoever stops
+    asking, stops it.
 
     Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
     is first written without them. What follows the first of them is then written anew, and its
@@ -328,8 +328,8 @@ class _Rows:
         state: where each of B rows stands.
         ids: (B,) the latest id of each row.
         forms: of rows, those with repeats; whoever draws them puts them there.
-        turns: reads what is given, then writes, a token a turn; gives the new notes, each with the
-            number of its piece, as soon as they are complete; of several candidates none.
+        turns: writes, a token a turn; gives the new notes, each with the number of its piece, as
+            soon as they are complete; of several candidates none.
     """
 
     def __init__(
@@ -341,8 +341,9 @@ class _Rows:
     ) -> None:
         self._writing, self.state, self._grammar = writing, state, grammar
         self._candidates, self._columns = writing.request.candidates, list[Ids]()
+        grammar.read(state, grammar.given.prompt[1:])
         state.take(np.arange(self.count).repeat(self._candidates))
-        self.ids, self.forms = np.full(self.count, grammar.given.prompt[0]), dict[int, Form]()
+        self.ids, self.forms = np.full(self.count, grammar.given.prompt[-1]), dict[int, Form]()
         self.turns = self._write(generator)
 
     @property
@@ -358,11 +359,8 @@ class _Rows:
         model, grammar, state = self._writing.model, self._grammar, self.state
         given, is_alone, is_over = grammar.given, self._candidates == 1, False
         kept = {*map(tuple, given.seed.score.notes[["onset", "program", "pitch"]].tolist())}
-        stream = NoteStream(model.vocabulary, self.count)
-        for token, _ in zip(given.prompt[1:], grammar.read(state, given.prompt[1:]), strict=True):
-            self.ids = np.full(self.count, token)
-            stream.read(state.at, self.ids)
-            yield []
+        bar_seconds = float(given.seed.score.step_seconds(state.at["bar_start"][0]))
+        stream = NoteStream(model.vocabulary, state.at, bar_seconds)
         while not is_over:
             is_over = True
             if (critic := critic_of(model)) and not is_alone:

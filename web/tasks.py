@@ -201,16 +201,13 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
     yield {}
     score = _as_written(piece, model)
     model, grammar = request.to(model)
-    for told in explain_note(model, grammar, score, number):
-        if told is None:
-            yield {}
-            continue
-        yield {
-            "explained": number,
-            "alternatives": told.alternatives,
-            "nothing": told.nothing,
-            "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
-        }
+    told = explain_note(model, grammar, score, number)
+    yield {
+        "explained": number,
+        "alternatives": told.alternatives,
+        "nothing": told.nothing,
+        "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
+    }
 
 
 def surprise(models: Models, message: Json) -> Iterator[Json]:

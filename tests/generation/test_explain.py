@@ -21,8 +21,7 @@ def model(tmp_path_factory):
 
 def explained(model, score, number, constraints=UNCONSTRAINED):
     model, grammar = Request(None, Length(), constraints).to(model)
-    *_, told = explain_note(model, grammar, score, number)
-    return told
+    return explain_note(model, grammar, score, number)
 
 
 def test_a_note_is_as_likely_as_the_definition_says(model):

@@ -11,7 +11,8 @@ from tests.music import BOTH, SMALL, random_walks, scores, vocabulary_for
 
 
 def heard(ids, vocabulary):
-    stream, at, notes = NoteStream(vocabulary, 1), at_start(vocabulary, 1), []
+    at, notes = at_start(vocabulary, 1), []
+    stream = NoteStream(vocabulary, at)
     for token in ids[1:, None]:
         advance_rows(vocabulary.words, at, token)
         notes += [note for _, note in stream.read(at, token)]

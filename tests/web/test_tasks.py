@@ -1,7 +1,7 @@
 """What the page asks of a model, with models that know nothing."""
 
-import itertools
 import shutil
+import time
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,11 +16,14 @@ from data.midi.io import midi_bytes
 from data.style import Style
 from data.tokens.tokenizer import encode
 from generation.constraints import ConstraintError
+from generation.request import Request
+from generation.seeds import continued
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.chord_checker import what_is_broken
 from tests.folders import write_tunes
 from tests.models import QUARTET, liking, untrained
 from tests.web.conftest import ASKED, SETTINGS
+from web.connection import SLICE_SECONDS
 from web.messages import MOST_NOTES, MessageError, piece_of
 from web.models import Models
 from web.tasks import TASKS, TOLD_RUN, advance, blame
@@ -254,18 +257,17 @@ def test_what_a_piece_was_not_written_from_explains_no_note(do, tune):
             do("explain", written=written, piece=piece, note=note)
 
 
-def test_a_long_piece_is_read_in_turns(models):
+def test_a_long_piece_is_read_within_a_turn(models):
     notes = [[3 * (n // 4), 3, 60 - 5 * (n % 4), 80, 40 + n % 4, 1] for n in range(MOST_NOTES)]
     bars = 3 * MOST_NOTES // 4 // 48
     tune = {"notes": notes, "bars": [[4, 4, 48]] * bars, "tempo": [[80]] * bars, "grid": "beats"}
-    tune["steps"] = 12
-    message = {"model": "quartet", "settings": SETTINGS, "piece": tune, "note": MOST_NOTES - 1}
-    message |= {"how": "continue", "variations": 1, "random_seed": 1, "written": None}
-    for kind in ("write", "explain"):
-        told = itertools.takewhile(
-            lambda each: not {"notes", "explained"} & {*each}, TASKS[kind](models, message)
-        )
-        assert sum(not each for each in told) > MOST_NOTES  # each is a turn that may be its last
+    score = piece_of({"piece": tune | {"steps": 12}}).score
+    _, grammar = Request(continued(score, QUARTET)).to(models.load("quartet"))
+    assert len(grammar.given.prompt) > 2 * MOST_NOTES
+    grammar.start(1)  # compiled
+    begin = time.thread_time()
+    grammar.start(1)
+    assert time.thread_time() - begin < 3 * SLICE_SECONDS
 
 
 def test_how_unlikely_the_notes_of_a_long_piece_are_is_told_in_turns(do, models, tune):
