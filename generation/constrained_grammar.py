@@ -197,8 +197,7 @@ class ConstrainedGrammar:
             Asked,
             last_bar=length.bars or NEVER,
             is_timed=bool(length.seconds),
-            notes=length.notes or 0,
-            is_endless=length.endless,
+            notes=NEVER if length.endless else length.notes or 0,
             meter=-1 if meter is None else meter,
             longest_bar=int(whole_bars.max() if meter is None else whole_bars[meter]),
             tempo=-1 if tempo is None else tempo,
@@ -218,7 +217,6 @@ class ConstrainedGrammar:
             are_cut=given.are_cut,
             end_step=given.seed.end_step,
             reach=given.reach,
-            needs_last_note=True,
             last_chance=NEVER,
         )
         return asked
@@ -468,12 +466,13 @@ class ConstrainedGrammar:
                 "the given notes leave no room for others: ask for a higher polyphony, or for more "
                 "instruments or bars"
             )
-        asked.needs_last_note = not (is_last and given.has_note_in_last_bar)
-        if is_last and asked.needs_last_note:
+        if is_last and given.has_note_in_last_bar:
+            asked.last_chance = -1
+        elif is_last:
             asked.last_chance = int(np.flatnonzero(room.any(axis=1))[-1])
             if asked.last_chance < given.last_bar_start:
                 raise ConstraintError("no note can begin in the last bar: open more of the piece")
-        elif not is_last and (length.bars or length.seconds):
+        elif length.bars or length.seconds:
             end = most if length.bars else limit
             is_good = (given.last_ends < end) & is_playable
             if not is_good.any() or (given.sounding[end - 1 :] >= most_notes).any():

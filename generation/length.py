@@ -56,8 +56,7 @@ class Asked:
 
     last_bar: int  # number of the last bar, from 1; NEVER where it is not known
     is_timed: bool  # the length is in seconds
-    notes: int  # so many new ones; 0: any number
-    is_endless: bool
+    notes: int  # so many new ones; 0: any number; NEVER: it never ends
     meter: int  # number of the time signature that is asked for; -1: any
     longest_bar: int  # steps of the longest bar that may begin
     tempo: int  # number of the tempo that is asked for; -1: any
@@ -77,8 +76,7 @@ class Asked:
     are_cut: bool  # the given bars are shortened, as those of a meter that is not known
     end_step: int  # from which all is open
     reach: int  # the first step from which nothing that is given matters to new notes
-    needs_last_note: bool  # the last bar has no given note
-    last_chance: int  # the last step at which its note can begin
+    last_chance: int  # the last step at which a note of the last bar can begin; -1: one is given
 
 
 class Row(Cursor):
@@ -157,7 +155,7 @@ def bars_to_follow(asked: Asked, here: Row) -> int:
     if asked.is_timed and here.limit < NEVER and here.bar_count > 0:
         left = here.limit - here.bar_start - here.bar_length
         return max(-(-left // max(here.whole_bar, 1)), 0)
-    if asked.notes and here.past_notes > 0:
+    if 0 < asked.notes < NEVER and here.past_notes > 0:
         per_bar = here.past_notes / max(here.bar_count - 1, 1)
         in_this_bar = max(per_bar - here.bar_notes, 0.0)
         left_notes = asked.notes - here.new_notes - in_this_bar

@@ -352,7 +352,7 @@ def note_deadline(rules: Rules, one: One, earliest: int) -> int:
     )
     is_late = asked.last_bar < NEVER and here.expected_end < earliest
     deadline = here.latest_end if is_late else here.expected_end
-    if asked.needs_last_note and not here.is_last:
+    if asked.last_chance >= 0 and not here.is_last:
         chance = max(min(deadline - 1, asked.last_chance), 0)
         is_free = False
         for note in range(len(one.free_at)):
@@ -451,8 +451,6 @@ def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
         if is_done:
             forbid(mask, 0, len(mask))
         mask[end] = is_done
-    elif asked.is_endless:
-        mask[end] = False
     has_position = any_of(mask, first[Kind.POSITION], first[Kind.NOTE])
     if has_position and here.bar_count - here.note_bar > EMPTY_BARS:
         forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
