@@ -293,12 +293,11 @@ def _at_place(placed: Placed, given: GivenTokens, rules: Rules) -> tuple[tuple[i
     sounds = (notes["onset"] <= begin) & (ends > begin)
     is_pitched = notes["program"] != DRUMS
     heard = (notes["onset"] <= begin + patience) & (ends > begin) & is_pitched
-    may_begin = (programs != DRUMS) & given.notes.may_begin(begin)
-    is_free = rules.is_playable & np.repeat(may_begin, count)
-    is_free[given.notes.note[sounds]] = False
     is_monophonic = rules.parts.is_monophonic
     is_busy = is_monophonic & np.isin(programs, notes["program"][sounds])
-    is_free &= ~np.repeat(is_busy, count)
+    may_begin = (programs != DRUMS) & given.notes.may_begin(begin) & ~is_busy
+    is_free = rules.is_playable & np.repeat(may_begin, count)
+    is_free[given.notes.note[sounds]] = False
     pitch = np.tile(np.arange(count) + vocabulary.lowest_pitch, len(programs))
     played = np.bincount(pitch[is_free] % 12, minlength=12) > 0
     free = np.flatnonzero(is_free.reshape(len(programs), count).any(axis=1))

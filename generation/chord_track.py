@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from data.chords import Chord, parse_chord, plain
 from data.score import Grid
-from generation.note_text import SeedError, parse_length, quoted
+from generation.note_text import parse_length, quoted
 
 # The last two chords of a piece, "" where it is any; in minor those of its harmonic scale.
 CADENCES = {
@@ -67,10 +67,7 @@ def _read(word: str) -> tuple[Chord | None, Fraction | None]:
     chord = parse_chord(name)
     if chord is None and name not in _NONE:
         raise ValueError(f"there is no chord {shown}: write chords as Am, F#m7, Bb or C/E")
-    try:
-        length = parse_length(written, shown) if colon else None
-    except SeedError as error:
-        raise ValueError(str(error)) from None
+    length = parse_length(written, shown) if colon else None
     if length is not None and not length:
         raise ValueError(f"{shown} has no length")
     return chord, length

@@ -6,10 +6,10 @@ A constraint that a model can never meet is refused here, before anything is sam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pretty_midi
@@ -25,6 +25,8 @@ from generation.note_text import SeedError, parse_pitch
 
 if TYPE_CHECKING:
     from data.style import Style
+
+T = TypeVar("T")
 
 STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
 NO_RESTS, TOGETHER = "none", "together"  # rests, too
@@ -138,10 +140,7 @@ class Constraints:
         Raises:
             ConstraintError: there is no such key.
         """
-        try:
-            return None if self.key is None else parse_key(self.key)
-        except ValueError as error:
-            raise ConstraintError(str(error)) from None
+        return _parsed(parse_key, self.key)
 
     @cached_property
     def chord_track(self) -> ChordTrack | None:
@@ -150,10 +149,7 @@ class Constraints:
         Raises:
             ConstraintError: they cannot be read.
         """
-        try:
-            return None if self.chords is None else parse_chord_track(self.chords)
-        except ValueError as error:
-            raise ConstraintError(str(error)) from None
+        return _parsed(parse_chord_track, self.chords)
 
     @property
     def _range(self) -> str:
@@ -278,6 +274,14 @@ class Constraints:
                 + f"it knows {_listed(f'{n}/{d}' for n, d in vocabulary.meters)}"
             )
         return vocabulary.meters.index(self.time_signature)
+
+
+def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
+    """Return what a text means; None: there is none."""
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        raise ConstraintError(str(error)) from None
 
 
 def _pitch(name: str | int) -> int:
