@@ -88,7 +88,6 @@ ENDINGS = (".mid", ".wav", ".png", ".musicxml", ".svg")  # of the files of a pie
 # Options of sequences that are no music; all others are about music.
 OF_IDS = {"checkpoint", "seed_ids", "ids", "num_samples", "seed", "out"}
 OF_IDS |= {"temperature", "top_p", "top_k", "min_p"}
-_CONSTRAINTS = {field.name for field in fields(Constraints)}
 _FLAGS = {"bars": ["--bars", "-n"], "tempo_bpm": ["--tempo"]}
 
 
@@ -305,7 +304,8 @@ def _length(options: argparse.Namespace) -> Length | None:
 
 
 def _constraints(options: argparse.Namespace) -> Constraints:
-    asked = {name: its for name, its in vars(options).items() if name in _CONSTRAINTS}
+    said = vars(options)
+    asked = {name: said[name] for name in hints_of(Constraints).keys() & said}
     lists = {name: tuple(its) for name, its in asked.items() if isinstance(its, list)}
     return Constraints(**(asked | lists))
 

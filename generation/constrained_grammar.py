@@ -181,8 +181,8 @@ class ConstrainedGrammar:
     @property
     def programs(self) -> list[int]:
         """The programs that may play new notes."""
-        notes = self._rules.is_playable.reshape(len(self.vocabulary.programs), -1)
-        return np.array(self.vocabulary.programs)[notes.any(axis=1)].tolist()  # type: ignore[no-any-return]
+        plays = self._rules.parts.plays
+        return np.array(self.vocabulary.programs)[plays].tolist()  # type: ignore[no-any-return]
 
     def _asked(self, constraints: Constraints, tempo: int | None, is_playable: Bools) -> Asked:
         """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""

@@ -151,13 +151,12 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         ]
         yield {"notes": told} if told else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
-    pieces: list[Piece] = []
+    stands = list[tuple[int, bool, float]]()
     for piece in writing.pieces:  # one at a time: others wait for their turns
-        pieces += judged(model, [piece])
+        stands += [standing(model, its, request.constraints) for its in judged(model, [piece])]
         yield {}
-    stands = [standing(model, piece, request.constraints) for piece in pieces]
     yield {
-        "order": sorted(range(len(pieces)), key=stands.__getitem__),
+        "order": sorted(range(len(stands)), key=stands.__getitem__),
         "beyond": [is_beyond for _, is_beyond, _ in stands],
         "has_critic": critic_of(model) is not None,
     }
