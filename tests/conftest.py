@@ -12,6 +12,7 @@ import common  # noqa: F401  # before torch: it settles how threads work
 import torch
 
 from evaluation import classifier
+from tests.folders import write_tunes
 
 hypothesis.settings.register_profile("timeless", deadline=None)  # loops compile when first called
 hypothesis.settings.load_profile("timeless")
@@ -24,6 +25,13 @@ def small_judgments():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
         yield
+
+
+@pytest.fixture
+def tunes(tmp_path, monkeypatch):
+    """The folder `tunes`, in which are eight of them, in the folder in which a test works."""
+    monkeypatch.chdir(tmp_path)
+    return write_tunes(tmp_path / "tunes", 8)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,14 +1,12 @@
 """Models that know nothing but their vocabulary, and a tune to give them."""
 
-import numpy as np
 import torch
 
 from common.typed_json import to_json
-from data.canonical import canonical
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.critic import Critic
 from data.midi.io import to_pretty_midi, write_midi
-from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
+from data.score import DRUMS, SECONDS, UNNAMED, Grid, Part
 from data.statistics import NAMES
 from data.style import Style
 from data.tokens.features import SideFeatures
@@ -18,7 +16,7 @@ from model.decoder import Decoder
 from model.decoding import network_of
 from model.record import TrainingRecord
 from model.serialization import ModelFile, save_model_file
-from tests.music import GRID
+from tests.music import GRID, piece
 
 QUARTET = Vocabulary(((3, 4), (4, 4)), (80,), (40, 41, 42, 43), 36, 84, (80,), GRID)
 POP = Grid(parts=(Part("MELODY", 0), Part("BRIDGE", 0), Part("PIANO", 0)), meter=(4, 4))
@@ -27,22 +25,14 @@ ZEROS, ONES = (0.0,) * len(NAMES), (1.0,) * len(NAMES)  # of each statistic
 PIANIST = Vocabulary(((1, 4),), (60,), (0,), 36, 84, (64, 80), SECONDS)
 
 
-def untrained(path, vocabulary, seed=0, step=0, **style):
+def untrained(path, vocabulary, seed=0, heads=2, context=96, record=None, **style):
     """Saves a model that knows its vocabulary and this of a style, no more; gives the path."""
     torch.manual_seed(seed)
-    decoder = Decoder(
-        DecoderConfig(
-            vocabulary.size,
-            n_layer=1,
-            n_head=2,
-            n_embd=16,
-            context_length=96,
-            **SideFeatures(vocabulary).shape,
-        )
-    )
+    sizes = {"n_layer": 1, "n_head": heads, "n_embd": 16, "context_length": context}
+    decoder = Decoder(DecoderConfig(vocabulary.size, **sizes, **SideFeatures(vocabulary).shape))
     torch.nn.init.normal_(decoder.head.weight, std=0.3)  # no two tokens alike
     vocabulary_json, style_json = vocabulary.to_json(), to_json(Style(**style))
-    record = TrainingRecord(step=step)
+    record = record or TrainingRecord()
     save_model_file(path, ModelFile(network_of(decoder), vocabulary_json, style_json, record))
     return path
 
@@ -50,16 +40,8 @@ def untrained(path, vocabulary, seed=0, step=0, **style):
 def untrained_on(folder, path, transpose=2, seed=0):
     """Saves a model that knows nothing but the vocabulary of a corpus; gives the path."""
     corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose), progress=False)
-    torch.manual_seed(seed)
-    size, shape = corpus.vocabulary.size, SideFeatures(corpus.vocabulary).shape
-    decoder = Decoder(
-        DecoderConfig(size, n_layer=1, n_head=1, n_embd=16, context_length=64, **shape)
-    )
-    torch.nn.init.normal_(decoder.head.weight, std=0.3)
     record = TrainingRecord(data={"path": str(folder), "transpose": transpose})
-    vocabulary = corpus.vocabulary.to_json()
-    save_model_file(path, ModelFile(network_of(decoder), vocabulary, to_json(Style()), record))
-    return path
+    return untrained(path, corpus.vocabulary, seed, heads=1, context=64, record=record)
 
 
 def liking(word, weight=1.0):
@@ -69,22 +51,22 @@ def liking(word, weight=1.0):
 
 def tune(path, upbeat=False, program=40, bars=4):
     """Writes quarter notes, four bars of them, as a MIDI file; gives their Score."""
-    rows = np.array([(3, 4, 12)] * upbeat + [(4, 4, 48)] * bars, BAR)
     steps = range(0, 48 * bars - 12, 12)
-    notes = np.array([(step, 12, 60 + step % 5, 80, program) for step in steps], NOTE)
-    score = canonical(notes, rows, [80] * len(rows), GRID)[0]
+    notes = [(step, 12, 60 + step % 5, 80, program) for step in steps]
+    score = piece(notes, [(3, 4, 12)] * upbeat + [(4, 4, 48)] * bars, 80)
     write_midi(score, path)
     return score
 
 
 def four_parts(bars):
     """Four voices in quarter notes, a chord a beat."""
-    onset = np.arange(4 * bars).repeat(4) * 12
-    notes = np.zeros(len(onset), NOTE)
-    notes["onset"], notes["duration"], notes["velocity"] = onset, 12, 80
-    notes["program"] = np.tile([40, 41, 42, 43], 4 * bars)
-    notes["pitch"] = np.tile([72, 67, 60, 48], 4 * bars) + onset // 12 % 5
-    return canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
+    voices = {40: 72, 41: 67, 42: 60, 43: 48}
+    notes = [
+        (12 * beat, 12, pitch + beat % 5, 80, program)
+        for beat in range(4 * bars)
+        for program, pitch in voices.items()
+    ]
+    return piece(notes, [(4, 4, 48)] * bars, 80)
 
 
 def of_one_program(score, program):

@@ -138,10 +138,10 @@ def random_walks(
     return [row[: int(np.argmax(row == end)) + 1] for row in rows if (row == end).any()]
 
 
-def piece(notes, bars=((4, 4, 48),), tempo=120.0):
+def piece(notes, bars=((4, 4, 48),), tempo=120.0, grid=GRID):
     """A Score from rows of onset, duration, pitch, velocity, program."""
-    bars = np.array(list(bars), dtype=BAR)
-    return canonical(np.array(notes, dtype=NOTE), bars, [tempo] * len(bars), GRID)[0]
+    bars = np.array([*bars] if grid.has_meter else [], dtype=BAR)
+    return canonical(np.array(notes, dtype=NOTE), bars, [tempo] * len(bars), grid)[0]
 
 
 def scale(count):

@@ -21,11 +21,11 @@ def fit(*options):
     train.main(words(*options))
 
 
-def refusal(capsys, *command):
-    """The one line on stderr with which train.py refuses a command."""
+def refusal(capsys, *words, command=train):
+    """The one line on stderr with which train.py, or another command, refuses its words."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
-        train.main(list(map(str, command)))
+        command.main(list(map(str, words)))
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert stop.value.code == 2
     return line

@@ -15,7 +15,7 @@ from data.corpus.corpus import CorpusOptions, open_corpus
 from generation.model import load
 from model.config import DecoderConfig
 from model.decoder import Decoder
-from tests.runs import SMOKE
+from tests.runs import SMOKE, refusal
 
 OPTIONS = CorpusOptions(steps_per_beat=4)
 
@@ -66,10 +66,8 @@ def test_nats_are_of_the_whole_split_over_four_voices_times_its_sixteenths(sourc
     twice = capsys.readouterr().out
     assert re.findall(r"^a note +([0-9.]+)", twice, re.MULTILINE) == [a_cell]
 
-    with pytest.raises(SystemExit) as stop:
-        chorales.main([str(source), "--strike", "2", *trained])
-    assert stop.value.code == 2
-    assert "not datasets/jsb/struck-2: which --strike?" in capsys.readouterr().err
+    line = refusal(capsys, source, "--strike", 2, *trained, command=chorales)
+    assert "not datasets/jsb/struck-2: which --strike?" in line
 
 
 def test_the_mean_of_decoders_is_that_of_their_probabilities():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from rendering.attention_map import draw_attention
 from tests.folders import transposed, tune, write_tunes
 from tests.models import QUARTET, untrained, untrained_on
 from tests.music import GRID, piece
+from tests.runs import refusal
+
+refused = partial(refusal, command=evaluate)
 
 
 @pytest.fixture
@@ -110,12 +114,7 @@ def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):
         content = load_model_file(checkpoint)
         content.record.data["transpose"] = 1
         save_model_file(checkpoint, content)
-        with pytest.raises(SystemExit) as stop:
-            evaluate.main(["likelihood", "-c", str(checkpoint), "--path", str(path)])
-        assert stop.value.code == 2
-        lines = capsys.readouterr().err.strip().splitlines()
-        assert len(lines) == 1
-        assert word in lines[0]
+        assert word in refused(capsys, "likelihood", "-c", checkpoint, "--path", path)
 
 
 @pytest.mark.parametrize("what", [["likelihood"], ["all", "--count", "3"]])
@@ -134,10 +133,7 @@ def test_another_model_is_judged_beside(checkpoint, capsys, what):
 
 def test_a_model_of_another_vocabulary_is_not_judged_beside(checkpoint, tmp_path, capsys):
     other = untrained(tmp_path / "quartet.safetensors", QUARTET)
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main(["likelihood", "-c", str(checkpoint), "--beside", str(other)])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = refused(capsys, "likelihood", "-c", checkpoint, "--beside", other)
     assert "quartet.safetensors: its vocabulary" in line
 
 
@@ -190,18 +186,18 @@ ATTENTION = ["attention", "--midi", "tunes/tune3.mid"]
         (["music", "--json", "written.json", "--path", "nowhere"], "nowhere"),
         ([*ATTENTION, "--out", "a.png", "--midi", "none.mid"], "none.mid: no such file"),
         ([*ATTENTION, "--out", "tunes/tune3.mid"], "the name of a .png file is needed"),
+        (["all", "--html", "a.txt"], "the name of a .html file is needed, not 'a.txt'"),
+        (["all", "--html", "bad.mid/a.html"], "bad.mid/a.html: cannot be written ("),
+        (["all", "--html", "a.html", "--json", "bad.mid/a.json"], "a.json: cannot be written ("),
+        (["all", "bad.mid", "--html", "a.html"], "bad.mid: not a MIDI file"),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_one_line(checkpoint, capsys, command, words):
     Path("empty").mkdir()
     Path("bad.mid").write_bytes(b"nothing")
     Path("written.json").write_text("before")
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main([*command, "-c", str(checkpoint)])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert words in line
-    assert not Path("a.png").exists()
+    assert words in refused(capsys, *command, "-c", checkpoint)
+    assert not [*Path().glob("a.*")]
     assert Path("written.json").read_text() == "before"
 
 

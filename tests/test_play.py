@@ -16,6 +16,7 @@ from websockets.sync.client import connect
 import play
 from common.text import printable
 from tests.models import QUARTET, untrained
+from tests.runs import refusal
 
 ROOT = Path(__file__).parents[1]
 EMPTY = {"notes": [], "bars": [[4, 4, 48]], "tempo": [[80]], "grid": "beats", "steps": 12}
@@ -25,11 +26,7 @@ WRITE |= {"variations": 4, "random_seed": 1}
 
 def refused(capsys, *arguments):
     """The one line with which the command refuses its options."""
-    with pytest.raises(SystemExit) as stop:
-        play.main([*arguments, "--no-browser"])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
+    return refusal(capsys, *arguments, "--no-browser", command=play)
 
 
 def test_a_used_port_is_one_line(capsys):

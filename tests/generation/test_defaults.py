@@ -1,7 +1,6 @@
 """The model that is taken when none is named."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ import generate
 from generation import defaults
 from generation.defaults import default_model, model_path
 from model.record import TrainingRecord
-from model.serialization import load_model_file, save_model_file
 from tests.models import QUARTET, untrained
+from tests.runs import refusal
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def test_the_best_on_the_same_held_out_pieces_is_taken_however_old_it_is(project
     def figures(path, nats, seconds, data="bach"):
         path.parent.mkdir(parents=True, exist_ok=True)
         record = TrainingRecord(valid_nats_per_note=nats, data={"path": data})
-        save_model_file(path, replace(load_model_file(untrained(path, QUARTET)), record=record))
+        untrained(path, QUARTET, record=record)
         os.utime(path, (seconds, seconds))
         return path
 
@@ -91,12 +90,9 @@ def test_a_model_that_ships_is_named_without_its_folder(project, capsys):
     assert model_path("tune") == Path("tune")
 
 
-@pytest.mark.parametrize("command", [generate.main, evaluate.main])
-def test_without_any_model_a_command_says_so(project, capsys, command):
-    with pytest.raises(SystemExit) as stop:
-        command([] if command is generate.main else ["likelihood"])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+@pytest.mark.parametrize(("command", "words"), [(generate, ()), (evaluate, ["likelihood"])])
+def test_without_any_model_a_command_says_so(project, capsys, command, words):
+    line = refusal(capsys, *words, command=command)
     assert "no model in" in line
     assert "make music" in line
 
