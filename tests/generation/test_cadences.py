@@ -3,18 +3,16 @@
 import numpy as np
 import pytest
 
-from data.canonical import canonical
 from data.harmony import final_chord, root_of_triad
 from data.keys import Key
-from data.score import BAR, NOTE
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
 from generation.length import Length
 from generation.seeds import accompanied, continued
+from tests import music
 from tests.models import QUARTET
-from tests.music import GRID
 
 PIECES = 12
 
@@ -58,9 +56,8 @@ def piece_of(constrained, rng, final, keys, most_rest=0):
 
 def tune_to_be_joined(program=40, down=0):
     """A bar of melody whose last note is an E, or a C far below, with room for others."""
-    pitches = np.array([67, 72, 71, 64]) - down
-    notes = np.array([(12 * n, 12, p, 80, program) for n, p in enumerate(pitches)], NOTE)
-    tune = canonical(notes, np.array([(4, 4, 48)], BAR), [80], GRID)[0]
+    pitches = [each - down for each in (67, 72, 71, 64)]
+    tune = music.piece(music.line(pitches, program=program), tempo=80)
     return accompanied(continued(tune, QUARTET), QUARTET)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pretty_midi
 import pytest
 
-from data.canonical import canonical
 from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
@@ -15,11 +14,10 @@ from data.loops import Loops
 from data.midi.io import to_pretty_midi
 from data.repeats import Repeat
 from data.rhythms import Rhythm
-from data.score import BAR, DRUMS, NOTE, UNNAMED
+from data.score import DRUMS, UNNAMED
 from data.style import Style
 from data.texture import has_regular_bars, rests
 from data.tokens.context import bar_head_size, bar_indices
-from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.compose import (
@@ -46,8 +44,6 @@ from generation.seeds import (
     voices_of,
 )
 from generation.writing import Writing, rank
-from model.decoding import PlainSteps, decoder_of
-from model.scoring import token_nats
 from tests import music
 from tests.models import BAND, PIANIST, QUARTET, four_parts, liking, tune, untrained
 from tests.music import GRID, score_in
@@ -86,20 +82,6 @@ def test_what_goes_beyond_all_training_pieces_ranks_last(model, monkeypatch):
     assert [p.score for p in again] == [p.score for p in [*ranked[1:], ranked[0]]]
 
 
-def test_dense_bars_longer_than_the_context_go_on(model):
-    """Re-based in mid-bar: the history that is shortened again still knows its tempo."""
-    rng = np.random.default_rng(0)
-    for bars in (1, 2, 4):
-        notes = np.zeros(bars * 48 * 4, NOTE)
-        notes["onset"] = np.arange(bars * 48).repeat(4)
-        notes["duration"], notes["velocity"] = 1, 80
-        notes["pitch"] = rng.integers(50, 70, len(notes))
-        notes["program"] = np.tile([40, 41, 42, 43], bars * 48)
-        score = canonical(notes, np.array([(4, 4, 48)] * bars, BAR), [80] * bars, GRID)[0]
-        (piece,) = compose(model, Request(continued(score, QUARTET), Length(bars=6)))
-        assert len(piece.score.bars) == bars + 6
-
-
 def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(model):
     seed = seed_from_notes("C4:2 E4:1", QUARTET)  # of the last bar 0.75 seconds are left, at 80 bpm
     with pytest.raises(ConstraintError, match=r"0\.75 seconds"):
@@ -110,10 +92,8 @@ def test_seconds_may_end_in_the_bar_after_the_last_of_the_seed_but_not_in_it(mod
 
 def held(bars, steps, pitches=(60,)):
     """Notes held for so many steps from the first bar on, and one in the last bar."""
-    notes = np.array([(0, steps, pitch, 80, 40) for pitch in pitches], NOTE)
-    notes = np.append(notes, np.array([(48 * (bars - 1), 1, 72, 80, 40)], NOTE))
-    rows = np.array([(4, 4, 48)] * bars, BAR)
-    return canonical(notes, rows, [80] * bars, GRID)[0]
+    notes = [(0, steps, pitch, 80, 40) for pitch in pitches]
+    return music.piece([*notes, (48 * (bars - 1), 1, 72, 80, 40)], [(4, 4, 48)] * bars, 80)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +112,6 @@ def test_bars_and_notes_of_hours_are_refused_before_anything_is_written(
     for seed in (*seeds, continued(score, QUARTET)):
         with pytest.raises(ConstraintError, match=words):
             compose(model, Request(seed, None))
-
-
-def test_seconds_count_from_the_end_of_the_seed(model):
-    seed = seed_from_notes("C4 E4", QUARTET)  # 24 steps, 1.5 seconds
-    for piece in compose(model, Request(seed, Length(seconds=9.5), samples=3)):
-        # the end falls at step 176: in the bar that holds the one before it
-        assert piece.score.notes["onset"].max() < 176 <= piece.score.bar_starts[-1]
-        assert piece.score.bar_starts[-2] < 176
 
 
 def test_a_model_that_knows_one_tempo_plays_at_any(model):
@@ -234,8 +206,7 @@ def test_a_thin_seed_is_joined_by_the_other_voices_from_its_first_note_on(model)
 def test_named_parts_count_by_name_and_rest_as_they_like(model):
     band = replace(model, vocabulary=BAND)  # four voices, as its programs were
     rows = [(12 * k, 12, 48 + 7 * n, 80, 2) for k in range(8) for n in range(4)]
-    notes = np.array([(84, 12, 72, 80, 0), *rows], NOTE)
-    song = canonical(notes, np.empty(0, BAR), [], BAND.grid)[0]
+    song = music.piece([(84, 12, 72, 80, 0), *rows], (), grid=BAND.grid)
     opens = accompany(band, continued(song, BAND)).is_open
     assert opens.any(axis=1).tolist() == [False, True, False, True, True]
 
@@ -362,13 +333,8 @@ def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     assert figures == sorted(figures)
     assert len(set(figures)) == 4
 
-    for piece in judged:  # each by itself: what the one definition of likelihood says
-        ids = encode(piece.score, QUARTET)
-        mask = Grammar(QUARTET).masks(ids)
-        side = lambda ids, _: model.features.compute(ids)  # noqa: E731
-        (nats,) = token_nats(
-            PlainSteps(decoder_of(model.network)), [ids], [mask], rebase=model.rebase, side=side
-        )
+    for piece in judged:  # each by itself
+        (nats,) = model.token_nats([piece.ids])
         new = nats[len(encode(seed.score, QUARTET)) - 2 :]
         notes = len(piece.score.notes) - 4
         assert -piece.likeness == pytest.approx(new.sum() / notes, rel=1e-5)
@@ -420,9 +386,8 @@ def test_a_given_piece_of_one_meter_goes_on_in_it(tmp_path, numerator):
     six = {3: (6, 8), 4: (2, 2)}[numerator]
     vocabulary = replace(QUARTET, meters=((2, 2), (3, 4), (4, 4), (6, 8)))
     free = load(untrained(tmp_path / "free.safetensors", vocabulary, regular_bars=0.5))
-    notes = np.array(music.line(range(60, 66), program=40), NOTE)
-    bars = np.array([(*six, 12 * numerator)] * 2, BAR)
-    seed = continued(canonical(notes, bars, [80] * 2, GRID)[0], vocabulary)
+    tune = music.line(range(60, 66), program=40)
+    seed = continued(music.piece(tune, [(*six, 12 * numerator)] * 2, 80), vocabulary)
     kept, left = (
         {
             tuple(bar)

@@ -19,7 +19,7 @@ from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraint
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
 from tests.data.batches.test_windows import final, follow, split_of
-from tests.music import windows_of
+from tests.music import piece, windows_of
 from tests.tensors import told
 
 COARSE = Grid(3)
@@ -298,9 +298,8 @@ QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,)
 PIANIST = VOCABULARIES[3]
 
 
-def pieces(constraints=None, length=None, seed=None, vocabulary=QUARTET, count=4):
+def pieces(constraints, length, seed, vocabulary=QUARTET, count=4):
     """What choosers make of it, as Scores."""
-    length = length or Length(bars=3)
     constrained = ConstrainedGrammar(vocabulary, length, constraints, seed)
     state, prompt = constrained.start(count), constrained.given.prompt
     rows = write(constrained, state, [by_kind(vocabulary, number) for number in range(count)])
@@ -315,26 +314,8 @@ def harmonized(tune):
 
 def tune_of(pitches, duration=3, program=40, bars=((4, 4, 12),), tempo=80):
     """Quarter notes, or as long as they are said to be, one after the other."""
-    notes = np.array([(3 * i, duration, p, 80, program) for i, p in enumerate(pitches)], NOTE)
-    return canonical(notes, np.array([*bars], BAR), [tempo] * len(bars), COARSE)[0]
-
-
-def test_seconds_go_on_from_the_time_of_the_seed():
-    """Four seconds of seed at 60 and 120 a minute: its last bar's tempo holds."""
-    bars = np.array([(4, 4, 12), (2, 4, 6)], BAR)
-    notes = np.array([(0, 3, 60, 80, 0), (12, 3, 62, 80, 0)], NOTE)
-    vocabulary = replace(QUARTET, meters=((2, 4), (4, 4)), tempos=(80, 120))
-    seed = canonical(notes, bars, [80, 120], COARSE)[0]  # 3 s and 1 s
-    for constraints, bpm in ((None, 120), (Constraints(tempo_bpm=80), 80)):
-        for score in pieces(
-            constraints, Length(seconds=10), continued(seed, vocabulary), vocabulary
-        ):
-            assert (score.tempo_bpm[2:] == bpm).all()
-            assert (
-                score.step_seconds(score.bar_starts[-2])
-                < 10
-                <= score.step_seconds(score.bar_starts[-1])
-            )
+    notes = [(3 * i, duration, p, 80, program) for i, p in enumerate(pitches)]
+    return piece(notes, bars, tempo, COARSE)
 
 
 @pytest.mark.parametrize("name", CHOOSERS)
@@ -405,8 +386,7 @@ def test_the_end_is_told_as_in_training(upbeat, monkeypatch):
         monkeypatch.setattr(f"data.batches.windows.{share}", 1)
     lengths = [upbeat, 12, 12, 12 - upbeat % 12]
     notes = [(onset, 1, 60, 80, 40) for onset in [*range(0, upbeat + 24, 5), upbeat + 27]]
-    bars = np.array([(4, 4, length) for length in lengths], BAR)
-    tune = canonical(np.array(notes, NOTE), bars, [80] * 4, COARSE)[0]
+    tune = piece(notes, [(4, 4, length) for length in lengths], 80, COARSE)
     ids = encode(tune, QUARTET)
 
     def told_of_end(side):
@@ -470,13 +450,8 @@ def test_no_bar_inside_is_shortened(is_regular):
 
 
 def test_after_a_shortened_bar_that_is_given_comes_the_rest_of_it():
-    notes = np.array([(3 * n, 3, 60, 80, 40) for n in range(7)], NOTE)
-    bars = np.array([(4, 4, 12), (4, 4, 9)], BAR)
-    seed = continued(canonical(notes, bars, [80] * 2, QUARTET.grid)[0], QUARTET)
-    for number in range(8):
-        grammar = ConstrainedGrammar(QUARTET, Length(bars=5), Constraints(regular_bars=True), seed)
-        (row,) = write(grammar, grammar.start(1), [by_kind(QUARTET, number)])
-        score = decode(grammar.whole(np.append(grammar.given.prompt, row)), QUARTET)
+    seed = continued(tune_of([60] * 7, bars=[(4, 4, 12), (4, 4, 9)]), QUARTET)
+    for score in pieces(Constraints(regular_bars=True), Length(bars=5), seed, count=8):
         assert score.bars["length"][:4].tolist() == [12, 9, 3, 12]
 
 
@@ -520,9 +495,6 @@ def test_what_was_begun_when_sampling_stopped_is_left_out():
         assert whole[-1] == QUARTET.first(Kind.END)
         score = decode(whole, QUARTET)
         assert len(score.notes) == (QUARTET.kind_of[ids[:size]] == Kind.DURATION).sum()
-
-
-LONG = tune_of([60, 62], duration=30)  # two notes that ring for more than two bars
 
 
 EIGHT, DUET = continued(tune_of([60] * 8), QUARTET), harmonized(tune_of([60, 62]))[0]

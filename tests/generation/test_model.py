@@ -35,10 +35,7 @@ def test_a_context_in_which_no_music_fits_is_refused(tmp_path):
 
 def test_a_style_that_lies_is_refused_in_one_line(tmp_path):
     path = saved(tmp_path / "m.safetensors", style_json='{"version": 1, "voices": "many"}')
-    with pytest.raises(
-        ModelFileError,
-        match=r"m\.safetensors: style\.voices must be a whole",
-    ):
+    with pytest.raises(ModelFileError, match=r"m\.safetensors: style\.voices must be a whole"):
         load(path)
 
 
@@ -54,15 +51,9 @@ def test_all_pitches_of_a_program_are_one_choice_of_rhythm(tmp_path):
     ("old", "new", "reason"),
     [
         ("[[2, 4]", "[[2, 0]", "there is no meter (2, 0)"),
-        ("[[2, 4]", "[2, [2, 4]", "vocabulary.meters must be"),
-        ("[72,", "[17,", "there is no tempo 17"),
         ("[72,", "[NaN,", "vocabulary.tempos must be a whole number"),
-        ("[0, 40", "[40, 0", "programs must rise"),
-        ("63", "130", "there are no pitches from"),
         ("highest_pitch", "highest", "vocabulary has no 'highest'"),
-        ('"grid": {', '"grid": [], "x": {', "vocabulary has no 'x'"),
         ("{", "[" * 10**5, "vocabulary is not JSON"),
-        ("{", "[", "vocabulary is not JSON"),
     ],
 )
 def test_a_vocabulary_that_lies_is_refused_in_plain_words(tmp_path, old, new, reason):

@@ -1,26 +1,18 @@
 """No rests: instruments that may play sound to the end, whoever chooses; what is kept may rest."""
 
 import numpy as np
-import pytest
 
 from data.texture import rests
-from data.tokens.tokenizer import decode
-from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, ConstraintError, Constraints
+from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, Constraints
 from generation.length import Length
 from generation.seeds import accompanied, continued, rewritten, seed_from_notes
-from tests.generation.test_constrained_grammar import by_kind, write
+from tests.generation import test_constrained_grammar as cases
 from tests.models import QUARTET, four_parts
 
 
 def pieces(how, seed=None, bars=4, **others):
     """Four of them, each by a chooser of its own."""
-    asked = Constraints(rests=how, **others)
-    constrained = ConstrainedGrammar(QUARTET, Length(bars=bars), asked, seed)
-    choosers = [by_kind(QUARTET, number) for number in range(4)]
-    rows = write(constrained, constrained.start(4), choosers)
-    prompt = constrained.given.prompt
-    return [decode(constrained.whole(np.concatenate([prompt, row])), QUARTET) for row in rows]
+    return cases.pieces(Constraints(rests=how, **others), Length(bars=bars), seed, QUARTET)
 
 
 def silent(score, begin, end):
@@ -76,8 +68,3 @@ def test_a_gap_is_filled():
 def test_it_asks_nothing_of_those_who_may_not_play():
     for score in pieces(NO_RESTS, programs=(40, 43), max_polyphony=1):
         assert set(score.notes["program"].tolist()) <= {40, 43}
-
-
-def test_there_are_three_kinds():
-    with pytest.raises(ConstraintError, match="none, together or free, not 'some'"):
-        Constraints(rests="some")

@@ -2,16 +2,15 @@
 
 from random import Random
 
-import numpy as np
 import pretty_midi
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.canonical import canonical
-from data.score import BAR, NOTE, SECONDS, Score
+from data.score import SECONDS, Score
 from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
-from tests.music import GRID
+from tests.music import GRID, piece
 
 
 def sounding(text, **options):
@@ -182,10 +181,7 @@ def test_meter_tempo_and_velocity():
         *(("C4:99999", "length"), ("C4:9999", "longer than"), ("C4 " * 5000, "longer than")),
         *(("", "no notes"), (" \n ", "no notes"), ("R:4", "no notes"), ("C4/E4", "cannot read")),
         *(("am", "cannot read"), ("x" * 500, "cannot read"), ("c e g", "'c'"), ("c' d'", "c'")),
-        (
-            "H4",
-            r"60, chords as .* Am or C/E \(m dim .* 7 maj7 m7 m7b5 dim7 m6\), rests as R",
-        ),
+        ("H4", r"chords as .* Am or C/E \(m dim .* dim7 m6\), rests as R"),
         *(("128", "'128' .* out of range"), ("[60 999]", "'999' in .* out of range")),
         *(("9" * 5000, "cannot read"), ("60/2", "cannot read"), ("60.5", "cannot read")),
         *(("C4-60", "'C4-60'"), ("A7-5", "'A7-5'"), ("C-2", "'C-2'"), ("Am-7", "'Am-7'")),
@@ -251,6 +247,5 @@ def test_a_melody_written_as_text_comes_back(melody, random):
     for rest, duration, pitch in melody:
         rows.append((at + rest, duration, pitch, 80, 0))
         at += rest + duration
-    bars = np.array([(4, 4, 48)], dtype=BAR)
-    score, _ = canonical(np.array(rows, dtype=NOTE), bars, [120], GRID)
+    score = piece(rows)
     assert parse_seed_notes(spelled(score, random), GRID) == score

@@ -6,11 +6,10 @@ import numpy as np
 import pretty_midi
 import pytest
 
-from data.canonical import canonical
 from data.ensembles import Ensemble
 from data.midi.io import to_pretty_midi, write_midi
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, NOTE, UNNAMED
+from data.score import DRUMS, UNNAMED
 from data.style import Style
 from generation.compose import compose
 from generation.constraints import Constraints
@@ -26,7 +25,7 @@ from generation.seeds import (
     voices_of,
 )
 from tests.models import BAND, POP, QUARTET, four_parts, of_one_program, tune
-from tests.music import GRID, line, piece
+from tests.music import line, piece
 
 
 def test_typed_notes_are_in_a_meter_that_the_model_has():
@@ -87,10 +86,12 @@ def test_tracks_of_a_program_that_is_unknown_are_voices_apart():
     assert seed_from_midi(pianos, alone).changes == ("Acoustic Grand Piano became Violin",)
 
 
+# A note in the first bar and one in the fifth.
+RESTS = piece([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], [(4, 4, 48)] * 5, 80)
+
+
 def test_a_seed_that_rests_before_its_bars_are_over_says_so(tmp_path):
-    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
-    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
-    write_midi(score, tmp_path / "rests.mid")
+    write_midi(RESTS, tmp_path / "rests.mid")
     seed = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=3)
     assert seed.changes == ("it ends with bar 1, the last with a note",)
     later = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=2, from_bar=4)
@@ -106,9 +107,7 @@ def test_a_seed_that_rests_before_its_bars_are_over_says_so(tmp_path):
     ],
 )
 def test_bars_that_hold_nothing_are_refused(tmp_path, arguments, words):
-    notes = np.array([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], NOTE)
-    score = canonical(notes, np.array([(4, 4, 48)] * 5, BAR), [80] * 5, GRID)[0]
-    write_midi(score, tmp_path / "rests.mid")
+    write_midi(RESTS, tmp_path / "rests.mid")
     with pytest.raises(MidiError, match=words):
         seed_from_midi(tmp_path / "rests.mid", QUARTET, **arguments)
     with pytest.raises(MidiError, match="pretty_midi object: no notes in it"):
@@ -228,8 +227,7 @@ def test_voices_that_there_are_not_are_refused(tmp_path):
 
 def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     rows = [(12 * n, 12, 60 + n, 80, program) for n in range(8) for program in (0, 2)]
-    bars = np.array([(4, 4, 48)] * 2, dtype=BAR)
-    song = canonical(np.array(rows, dtype=NOTE), bars, [80, 80], POP)[0]
+    song = piece(rows, [(4, 4, 48)] * 2, 80, POP)
     write_midi(song, tmp_path / "song.mid")
     seed = given_from_midi(tmp_path / "song.mid", BAND)
     left_out = "kept MELODY; 1 other voice was left out (--voices says which are kept)"
@@ -244,7 +242,7 @@ def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     tunes = voices_of(replace(song, notes=both), band, tune=flute).score.notes
     assert {*tunes["program"].tolist()} == {flute}
     # the file names its parts in any case, and one that is alone stays what it is
-    write_midi(canonical(song.notes[1::2], bars, [80, 80], POP)[0], tmp_path / "piano.mid")
+    write_midi(piece(rows[1::2], [(4, 4, 48)] * 2, 80, POP), tmp_path / "piano.mid")
     seed = given_from_midi(tmp_path / "piano.mid", BAND)
     assert (seed.changes, set(seed.score.notes["program"].tolist())) == ((), {2})
     assert given_from_midi(tmp_path / "song.mid", BAND, voices=["piano"]).is_open[0].all()

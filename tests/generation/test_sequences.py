@@ -19,6 +19,7 @@ from model.config import DecoderConfig, SamplingOptions
 from model.decoding import network_of
 from model.scoring import token_nats
 from model.serialization import ModelFile, save_model_file
+from tests.runs import refusal
 from tests.tensors import opinionated
 
 NAMES = ("kick", "snare", "hat", "ride", "tom")
@@ -123,17 +124,13 @@ def test_the_command_begins_and_ends_by_itself(file):
     ],
 )
 def test_a_mistake_is_one_line_and_no_file(file, tmp_path, capsys, words, told):
-    with pytest.raises(SystemExit) as stop:
-        generate.main(["--checkpoint", file, *words.split()])
-    assert stop.value.code == 2
-    assert sum(told in line for line in capsys.readouterr().err.splitlines()) == 1
+    assert told in refusal(capsys, "--checkpoint", file, *words.split(), command=generate)
     assert [path.name for path in tmp_path.iterdir()] == [file]
 
 
 def test_sequences_need_a_model_that_is_named(file, capsys):
-    with pytest.raises(SystemExit):
-        generate.main(["--out", "x.jsonl"])
-    assert "needs --checkpoint, of a model that learned from ids" in capsys.readouterr().err
+    line = refusal(capsys, "--out", "x.jsonl", command=generate)
+    assert "needs --checkpoint, of a model that learned from ids" in line
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(file):
@@ -147,7 +144,5 @@ def test_a_split_without_sequences_is_said_in_a_line(file, capsys):
     Path("some.jsonl").write_text("[0, 1, 2]\n[3, 4]\n")
     content = ModelFile(MODEL.network, IdVocabulary(5).to_json(), style_json="{}")
     save_model_file(file, content)
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main(["likelihood", "-c", file, "--path", "some.jsonl", "--splits", "test"])
-    assert stop.value.code == 2
-    assert "some.jsonl: no sequence in test" in capsys.readouterr().err
+    words = ("likelihood", "-c", file, "--path", "some.jsonl", "--splits", "test")
+    assert "some.jsonl: no sequence in test" in refusal(capsys, *words, command=evaluate)
