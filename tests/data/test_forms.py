@@ -1,11 +1,8 @@
 """Forms of pieces."""
 
-import numpy as np
-
-from data.canonical import canonical
 from data.forms import Form, form_of
 from data.repeats import Repeat
-from data.score import BAR, NOTE, SECONDS
+from data.score import SECONDS
 from tests.data.test_repeats import TUNE, quarters
 from tests.music import line, piece
 
@@ -16,11 +13,4 @@ def test_a_form_tells_its_bars_and_repeats():
     assert form_of(upbeat) == Form((4, 4), 12, bars, final_position=0, repeats=(again,))
     assert form_of(piece(line([60, 62]))) == Form((4, 4), 48, 1, final_position=12)
     rows = [(25 * n, 20, pitch, 80, 0) for n, pitch in enumerate([*TUNE, *TUNE])]
-    timed = canonical(np.array(rows, NOTE), np.empty(0, BAR), [], SECONDS)[0]
-    assert form_of(timed).repeats == ()  # there are no bars
-
-
-def test_repeats_may_be_left_out_that_are_short():
-    twice = quarters([*TUNE, *TUNE])  # two bars
-    assert form_of(twice, repeat_bars=2).repeats == form_of(twice).repeats != ()
-    assert form_of(twice, repeat_bars=2.5).repeats == ()
+    assert form_of(piece(rows, grid=SECONDS)).repeats == ()  # there are no bars

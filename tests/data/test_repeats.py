@@ -1,12 +1,9 @@
 """Passages that come again, of pieces made by hand, and of random ones."""
 
-import numpy as np
 from hypothesis import given
 
-from data.canonical import canonical
 from data.keys import high_to_low
 from data.repeats import RUN_NOTES, Repeat, repeats_of
-from data.score import BAR, NOTE
 from tests.music import GRID, line, piece, scores
 
 TUNE = [60, 62, 64, 65, 67, 69, 71, 72]
@@ -18,7 +15,7 @@ def quarters(pitches, bass=None, upbeat=False):
     notes = [(12 * n, 12, pitch, 80, 40) for n, pitch in enumerate(pitches)]
     notes += [(12 * n, 12, pitch, 80, 43) for n, pitch in enumerate(bass or [])]
     bars = [(4, 4, 12)] * upbeat + [(4, 4, 48)] * -(-len(pitches) // 4)
-    return canonical(np.array(notes, NOTE), np.array(bars, BAR), [80] * len(bars), GRID)[0]
+    return piece(notes, bars, 80)
 
 
 def test_a_melody_that_comes_again():

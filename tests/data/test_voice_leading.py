@@ -8,7 +8,6 @@ from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
 from benchmarks.given import parallel_fifths, parallel_octaves
-from data.canonical import canonical
 from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid
 from data.voice_leading import four_parts
@@ -35,17 +34,6 @@ def chords(*chords, step=12):
     )
 
 
-def test_parallels_by_hand():
-    # bass and tenor C-G to D-A, bass and soprano C-C to D-D
-    score = chords((72, 64, 55, 48), (74, 65, 57, 50))
-    assert (parallel_fifths(score), parallel_octaves(score)) == (100.0, 100.0)
-    twice = chords((72, 64, 55, 48), (74, 65, 57, 50), (72, 64, 55, 48))
-    assert (parallel_fifths(twice), parallel_octaves(twice)) == (200.0, 200.0)
-    # a twelfth counts as a fifth, the unison as an octave
-    score = chords((79, 67, 60, 60), (81, 69, 62, 62))
-    assert (parallel_fifths(score), parallel_octaves(score)) == (400.0, 200.0)
-
-
 def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     fifths = [(0, 12, 55, 80, 42), (12, 12, 57, 80, 42), (0, 12, 48, 80, 43)]
     others = [(0, 12, 72, 80, 40), (0, 12, 64, 80, 41)]
@@ -56,20 +44,8 @@ def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     assert parallel_fifths(piece([*passing, *others, (12, 12, 50, 80, 43)])) == 0.0
 
 
-DOWN = [
-    "P1",
-    "m-2",
-    "M-2",
-    "m-3",
-    "M-3",
-    "P-4",
-    "d-5",
-    "P-5",
-    "m-6",
-    "M-6",
-    "m-7",
-    "M-7",
-]  # so many semitones
+# By so many semitones.
+DOWN = ["P1", "m-2", "M-2", "m-3", "M-3", "P-4", "d-5", "P-5", "m-6", "M-6", "m-7", "M-7"]
 
 
 @given(
@@ -116,7 +92,7 @@ def test_what_is_not_in_four_parts_has_no_figures():
     for score in (EMPTY, trio, quintet, chord, piece([*overlap, (11, 12, 40, 80, 40)])):
         assert np.isnan([measure(score) for measure in MEASURES]).all()
     assert not np.isnan([measure(piece(overlap)) for measure in MEASURES]).any()
-    timed = canonical(piece(overlap).notes, EMPTY.bars, [], SECONDS)[0]
+    timed = piece(overlap, grid=SECONDS)
     assert np.isnan([parallel_fifths(timed), parallel_octaves(timed)]).all()
 
 

@@ -14,19 +14,17 @@ from common.interface import NOT_SCORED
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.batches.windows import SAMPLE_TOKENS, sampled
-from data.canonical import canonical
 from data.corpus.corpus import CorpusError
 from data.corpus.store import Split, write_split
-from data.score import BAR, NOTE
 from data.tokens.augment import programs_of, transposition
 from data.tokens.context import bar_head_size, bar_indices, rebase, window_head
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from tests import music
 from tests.data.batches.test_windows import split_of
 from tests.folders import write_tunes
 from tests.music import (
-    GRID,
     masks_one_by_one,
     random_score,
     transposition_range,
@@ -125,13 +123,8 @@ def test_every_window_and_key_comes_up(split):
 
 def test_tokens_are_seen_about_equally_often():
     """A note's pitch tells it from all others here, so that one sees what a window holds."""
-    bars = np.array([(4, 4, 48)] * 12, dtype=BAR)
-    notes = np.zeros(48, dtype=NOTE)
-    notes["onset"], notes["pitch"], notes["velocity"] = np.arange(48) * 12, np.arange(48), 80
-    long, _ = canonical(notes, bars, np.full(12, 120), GRID)
-    notes = notes[:12].copy()
-    notes["pitch"] += 48
-    short, _ = canonical(notes, bars, np.full(12, 120), GRID)
+    bars, parts = [(4, 4, 48)] * 12, (range(48), range(48, 60))
+    long, short = (music.piece(music.line(pitches), bars) for pitches in parts)
     vocabulary = vocabulary_for(long, short)
     pieces = [encode(long, vocabulary), encode(short, vocabulary)]  # 12 bars of 13 tokens; 3
     split = split_of(pieces, vocabulary)
@@ -177,12 +170,6 @@ def test_a_piece_goes_on_from_a_bar_with_half_a_context_or_more(data):
     again = rebase(longer, context, VOCABULARY)
     assert context <= 2 * len(again) < 2 * context
     assert VOCABULARY.kind_of[again[0]] == Kind.BAR
-
-
-def test_the_masks_of_a_piece_are_those_of_its_ids():
-    grammar = Grammar(VOCABULARY)
-    for piece in PIECES:
-        np.testing.assert_array_equal(grammar.masks(piece), masks_one_by_one(grammar, piece))
 
 
 @pytest.fixture(scope="module")

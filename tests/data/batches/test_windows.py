@@ -5,10 +5,9 @@ import pytest
 
 from common.interface import NOT_SCORED
 from data.batches.windows import KNOWN_FINAL_SHARE, KNOWN_LENGTH_SHARE, MOST_SLIP
-from data.canonical import canonical
 from data.corpus.store import Split
 from data.followed_keys import key_followed
-from data.score import BAR, NOTE, SECONDS
+from data.score import SECONDS
 from data.tokens.augment import programs_of
 from data.tokens.context import rebase
 from data.tokens.features import MOST_HALVES, SideFeatures
@@ -58,19 +57,6 @@ def performances():
     vocabulary = vocabulary_for(*pieces, transpose=3)
     encoded = [encode(piece, vocabulary) for piece in pieces]
     return encoded, vocabulary, split_of(encoded, vocabulary)
-
-
-def test_a_short_bar_after_a_long_one_is_seen():
-    """Of 30 tokens in the first second and 2 notes in the next a window holds 25."""
-    onsets = np.array([*range(0, 50, 5), 100, 150])
-    notes = np.array([(onset, 5, 60, 80, 0) for onset in onsets], dtype=NOTE)
-    notes["pitch"] += np.arange(12)
-    piece = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
-    vocabulary = vocabulary_for(piece)
-    source = windows_of(split_of([encode(piece, vocabulary)], vocabulary), vocabulary, 24, 0)
-    seen = np.unique(np.concatenate([source.batch(0, step, 8)[1] for step in range(50)]))
-    last = vocabulary.first(Kind.NOTE) + 11
-    assert last in seen
 
 
 def test_how_far_the_end_is_counted_by_hand(monkeypatch):
@@ -142,21 +128,6 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
     plain += told(untold, windows.features)
     for array, expected in zip(plain, (ids, targets, *side), strict=True):
         np.testing.assert_array_equal(array, expected)
-
-
-def test_windows_say_by_how_much_they_were_moved(performances):
-    _, vocabulary, split = performances
-    windows = windows_of(split, vocabulary, CONTEXT, reach=3)
-    seen = set()
-    for step in range(10):
-        ids, _, side = windows.batch(0, step, 8)
-        said = told(side, windows.features).bits[..., windows.features.blocks["moved"]]
-        moves = windows._choose(0, step, 8).shift.tolist()
-        seen |= {*moves}
-        for row, moved, its in zip(said, moves, ids, strict=True):
-            columns = np.isin(np.arange(24), moved - 1 if moved > 0 else 11 - moved)
-            np.testing.assert_array_equal(row, (columns & (moved != 0)) & (its != 0)[:, None])
-    assert seen == set(range(-3, 4))
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-import train
 from benchmarks import written as benchmark
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
@@ -14,15 +13,14 @@ from data.corpus.options import CorpusOptions
 from data.files.read import read_score
 from data.midi.io import write_midi
 from data.tokens.tokenizer import decode
-from tests.folders import tune, write_tunes
+from tests.folders import tune
 from tests.models import untrained_on
+from tests.runs import refusal
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tunes, tmp_path):
     """A corpus of tunes, and beside it a folder of two more, one of them deeper."""
-    monkeypatch.chdir(tmp_path)
-    write_tunes(tmp_path / "tunes", 8)
     (tmp_path / "more" / "deeper").mkdir(parents=True)
     write_midi(tune(98), tmp_path / "more" / "a.mid")
     write_midi(tune(99), tmp_path / "more" / "deeper" / "b.mid")
@@ -77,10 +75,7 @@ def _low():
 
 def test_a_folder_that_is_not_there_is_refused_before_anything(capsys, folder):
     for option, word in (("nowhere", "no such folder"), ("more/a.mid", "a file, where a folder")):
-        with pytest.raises(SystemExit) as stop:
-            train.main(["fit", "--trainer.max_steps", "1", "--data.written", option])
-        assert stop.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
+        line = refusal(capsys, "fit", "--trainer.max_steps", 1, "--data.written", option)
         assert f"{option}: {word}" in line
     with pytest.raises(CorpusError, match=r"x\.npy: written pieces"):
         DataOptions(path="x.npy", vocabulary_size=5, written="more")

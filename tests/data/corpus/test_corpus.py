@@ -18,14 +18,13 @@ from data.corpus.__main__ import main
 from data.corpus.corpus import SPLITS, Corpus, CorpusError, CorpusOptions, open_corpus
 from data.corpus.duplicates import fingerprint_of
 from data.corpus.report import Copy, LeftOut, report_text
-from data.files.read import read_score
 from data.midi.instruments import Instruments
 from data.midi.io import write_midi
 from data.midi.quantize import MidiError
-from data.score import BAR, DRUMS, UNNAMED, Grid, Part, Score
+from data.score import BAR, DRUMS, Score
 from data.tokens.tokenizer import decode
 from tests.folders import report_of, transposed, tune, write_tunes
-from tests.music import GRID, piece, random_score, scores
+from tests.music import GRID, piece, scores
 
 ROOT = Path(__file__).parents[3]
 
@@ -362,28 +361,6 @@ def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path
     with pytest.raises(MidiError, match=r"held\.mid: it takes over 262,144 tokens"):
         reader.read_paths([folder / "held.mid"], GRID, Instruments())  # as evaluate.py does
     assert sum(len(corpus.split(split)) for split in SPLITS) == 12
-
-
-def test_tracks_become_parts_that_every_piece_is_read_with(tmp_path):
-    rng = np.random.default_rng(0)
-    band = Grid(parts=(Part("MELODY", 0), Part("PIANO", 0), Part("Bass", 33)))
-    songs = [random_score(rng, band) for _ in range(6)]
-    for number, song in enumerate(songs):
-        write_midi(song, tmp_path / "songs" / f"{number}.mid")
-    options = CorpusOptions(parts="track")
-    corpus = open_corpus(tmp_path / "songs", tmp_path / "out", options, progress=False)
-    grid = corpus.vocabulary.grid
-    assert {*grid.parts} == {*band.parts}
-    assert corpus.vocabulary.programs == (0, 1, 2, DRUMS, UNNAMED, UNNAMED + 40)
-    for split in map(corpus.split, SPLITS):
-        for index in range(len(split)):
-            score, changes = read_score(tmp_path / "songs" / split.names[index], grid)
-            assert decode(split.piece(index), corpus.vocabulary) == score
-            assert (changes.merged, changes.cut) == (0, 0)
-    assert "instruments   " in corpus.full_report()
-    assert "MELODY" in corpus.full_report()
-    other = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
-    assert other.vocabulary.programs == (0, 33, 40, DRUMS)
 
 
 @pytest.mark.parametrize(

@@ -351,18 +351,11 @@ def test_strains_of_a_tune_are_played_twice_each_without_a_rest(tmp_path, strain
 
 
 def test_a_repeat_in_a_new_movement_goes_back_to_where_that_begins(tmp_path):
-    def measure(number, step, line=""):
-        note = f"<note><pitch><step>{step}</step><octave>4</octave></pitch><duration>4</duration>"
-        begin = "<attributes><divisions>1</divisions></attributes>" if number == 1 else ""
-        return f'<measure number="{number}">{begin}{note}<type>whole</type></note>{line}</measure>'
-
     end = '<barline location="right"><bar-style>light-heavy</bar-style>{}</barline>'
     again = end.format('<repeat direction="backward"/>')
-    measures = measure(1, "C", end.format("")) + measure(2, "D") + measure(3, "E", again)
-    (tmp_path / "two.musicxml").write_text(
-        '<score-partwise version="4.0"><part-list><score-part id="P1"><part-name>Flute</part-name>'
-        f'</score-part></part-list><part id="P1">{measures}</part></score-partwise>'
-    )
+    first = ATTRIBUTES.format("") + note("C4", 12) + end.format("")
+    measures = [first, note("D4", 12), note("E4", 12) + again]
+    (tmp_path / "two.musicxml").write_text(score_of(("Flute", measures)), encoding="utf-8")
     score, _ = read_score(tmp_path / "two.musicxml", GRID)
     assert score.notes["pitch"].tolist() == [60, 62, 64, 62, 64]
 

@@ -12,7 +12,7 @@ from data.midi.bars import barred_anew, is_barred_wrongly
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from data.score import SECONDS, Grid
-from tests.folders import NOTTINGHAM, tune
+from tests.folders import NOTTINGHAM
 from tests.music import GRID, events_of, random_score
 
 FOUR = Grid(meter=(4, 4))
@@ -54,12 +54,6 @@ def test_true_signatures_stay():
     assert is_barred_wrongly(song([(0, 4, 4)], late=60), (4, 4), 12)  # beats between the steps
     assert is_barred_wrongly(song([(0, 1, 8)]), (6, 8), 12)
     assert not is_barred_wrongly(song([(0, 1, 4)], upbeat=0), (3, 8), 12)  # no part of its bars
-
-
-@given(st.integers(0, 99))
-def test_bars_of_a_file_that_are_right_are_read_as_they_stand(seed):
-    score = score_from_events(parse_events(midi_bytes(tune(seed)), "it"), FOUR)[0]
-    assert dataclasses.replace(score, grid=GRID) == tune(seed)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(4, 4), (3, 4), (6, 8)]), st.integers(3, 30))

@@ -3,6 +3,8 @@
 Files are built event by event here, so that nothing is assumed of a writer.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pretty_midi
 import pytest
@@ -15,33 +17,22 @@ from data.midi.quantize import (
     score_from_events,
 )
 from data.score import SECONDS, Grid
+from tests.data.corpus.test_hostile import midi, ticks, track
 from tests.music import BOTH, GRID, events_of, random_score, score_in, scores
 
 TICKS = 480  # a quarter note
 
 
-def variable_length(number):
-    """A number as MIDI writes delta times: seven bits a byte, the first bytes marked."""
-    digits = [number & 127]
-    while number := number >> 7:
-        digits.append(number & 127 | 128)
-    return bytes(reversed(digits))
-
-
-def midi_file(path, *, notes=(), meters=(), tempi=(), ticks_per_beat=TICKS):
+def midi_file(path, *, notes=(), meters=(), tempi=()):
     """Writes a type-0 file of notes (start, end, pitch), meters (tick, numerator, denominator as a
     power of two) and tempi (tick, microseconds a quarter note)."""
     events = [(tick, 0, bytes([0xFF, 0x58, 4, n, power, 24, 8])) for tick, n, power in meters]
     events += [(tick, 0, b"\xff\x51\x03" + mspq.to_bytes(3, "big")) for tick, mspq in tempi]
     events += [(end, 1, bytes([0x80, pitch, 0])) for _, end, pitch in notes]
     events += [(start, 2, bytes([0x90, pitch, 80])) for start, _, pitch in notes]
-    body, now = b"", 0
-    for tick, _, message in sorted(events):
-        body += variable_length(tick - now) + message
-        now = tick
-    body += b"\x00\xff\x2f\x00"
-    header = b"MThd\x00\x00\x00\x06\x00\x00\x00\x01" + ticks_per_beat.to_bytes(2, "big")
-    path.write_bytes(header + b"MTrk" + len(body).to_bytes(4, "big") + body)
+    pairs = pairwise([(0,), *sorted(events)])
+    content = [ticks(tick - before) + message for (before, *_), (tick, _, message) in pairs]
+    path.write_bytes(midi(track(*content), form=0, division=TICKS))
     return path
 
 
