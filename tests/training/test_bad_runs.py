@@ -11,7 +11,6 @@ import torch
 from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from generation.model import corpus_of, load
-from tests.folders import write_tunes
 from tests.processes import run_apart
 from tests.runs import fit, refusal, words
 from training import checks
@@ -20,13 +19,7 @@ from training.module import MusicModule
 LAST = Path("run", "checkpoints", "last.ckpt")
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return write_tunes(tmp_path / "tunes", 8)
-
-
-def test_a_loss_that_is_not_finite_stops_the_run(folder, capsys, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_the_run(tunes, capsys, monkeypatch):
     forward, seen = MusicModule.forward, []
 
     def overflowing(self, ids, control=None):
@@ -40,12 +33,12 @@ def test_a_loss_that_is_not_finite_stops_the_run(folder, capsys, monkeypatch):
     assert "step 14: the loss is nan (all weights are finite)" in line
     assert torch.load(LAST, weights_only=True)["global_step"] == 10
     monkeypatch.undo()
-    monkeypatch.chdir(folder.parent)
+    monkeypatch.chdir(tunes.parent)
     fit(*run, "--ckpt_path", "last")
     assert torch.load(LAST, weights_only=True)["global_step"] == 20
 
 
-def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, monkeypatch):
+def test_weights_that_are_not_finite_take_no_checkpoints_place(tunes, capsys, monkeypatch):
     def broken(self, *_):
         if self.global_step == 20:  # which ends the run
             with torch.no_grad():
@@ -59,7 +52,7 @@ def test_weights_that_are_not_finite_take_no_checkpoints_place(folder, capsys, m
     assert kept["state_dict"]["decoder.head.weight"].isfinite().all()
 
 
-def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
+def test_a_corpus_of_other_tokens_does_not_go_on(tunes, capsys):
     fit("--trainer.max_steps", 10)
     kept = LAST.read_bytes()
     line = refusal(capsys, *words("--data.instruments", "piano", "--ckpt_path", "last"))
@@ -67,12 +60,12 @@ def test_a_corpus_of_other_tokens_does_not_go_on(folder, capsys):
     assert LAST.read_bytes() == kept
 
 
-def test_a_folder_that_has_changed_is_not_gone_on_with_and_named_where_it_is_scored(folder, capsys):
+def test_a_folder_that_has_changed_is_not_gone_on_with_and_named_where_it_is_scored(tunes, capsys):
     fit("--trainer.max_steps", 10)
     model, kept = load("run"), LAST.read_bytes()
     assert corpus_of(model).content == model.record.corpus
     assert "is not as it was" not in capsys.readouterr().out
-    next(folder.glob("*.mid")).unlink()
+    next(tunes.glob("*.mid")).unlink()
     line = refusal(capsys, *words("--ckpt_path", "last"))
     assert "the folder is not as it was when the run began" in line
     assert LAST.read_bytes() == kept
@@ -87,9 +80,9 @@ def little_memory(more):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits need Linux")
-def test_memory_that_runs_out_is_reported(folder):
+def test_memory_that_runs_out_is_reported(tunes):
     large = words("--model.n_embd", 2048, "--model.n_layer", 4)
-    code, lines = run_apart(folder.parent, large, partial(little_memory, 2**29))
+    code, lines = run_apart(tunes.parent, large, partial(little_memory, 2**29))
     assert code == 2
     assert len(lines) == 1
     assert "the memory ran out" in lines[0]
@@ -97,10 +90,10 @@ def test_memory_that_runs_out_is_reported(folder):
 
 
 @pytest.mark.slow
-def test_what_lightning_cannot_write_is_told_with_the_run(folder):
+def test_what_lightning_cannot_write_is_told_with_the_run(tunes):
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (3_000, 3_000))
     MusicDataModule(DataOptions(path="tunes")).prepare_data()
-    code, lines = run_apart(folder.parent, words(), limit)
+    code, lines = run_apart(tunes.parent, words(), limit)
     assert code == 2
     (line,) = lines
     assert "File too large: 'run" in line

@@ -17,7 +17,6 @@ from model.config import DecoderConfig
 from model.decoder import Decoder
 from model.decoding import decoder_of
 from model.serialization import load_model_file
-from tests.folders import write_tunes
 from tests.models import untrained, untrained_on
 from tests.music import GRID, piece
 from tests.runs import SMOKE, fit, refusal, words
@@ -65,12 +64,6 @@ def test_the_nats_of_what_is_expected_are_those_of_each_id_as_often_as_it_is_dra
             share = expected[tuple(place)].softmax(dim=-1)[each]
             nats += float(share * cross_entropy(logits, only))
     assert float(expected_cross_entropy(logits, expected, targets)) == pytest.approx(nats, rel=1e-5)
-
-
-@pytest.fixture
-def tunes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return write_tunes(tmp_path / "tunes", 8)
 
 
 SHORT = ("--model.context_length", 64)
@@ -172,13 +165,9 @@ def test_teachers_that_read_otherwise_are_refused_in_one_line(tunes, capsys):
     widened, short = teacher("widened", transpose=3), teacher("short")
     for paths, options, why in (
         (["none"], (), "none: no such file"),
-        ([widened], ("--data.transpose", 0), "widened has another vocabulary than the data"),
-        (
-            [short],
-            ("--data.transpose", 0, "--model.context_length", 128),
-            "short reads 64 tokens at once, not 128",
-        ),
+        ([widened], (), "widened has another vocabulary than the data"),
+        ([short], ("--model.context_length", 128), "short reads 64 tokens at once, not 128"),
     ):
         teachers = ("--model.teachers", [*map(str, paths)])
-        line = refusal(capsys, *words(*SHORT, *teachers, *options))
+        line = refusal(capsys, *words(*SHORT, "--data.transpose", 0, *teachers, *options))
         assert line.startswith(f"train.py: model.teachers: {why}")

@@ -90,10 +90,8 @@ def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
     assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, 20)
 
 
-def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tmp_path, monkeypatch, capsys):
+def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tunes, monkeypatch, capsys):
     """And there is a model to listen to before its first validation."""
-    monkeypatch.chdir(tmp_path)
-    write_tunes(tmp_path / "tunes", 8)
     for name, value in {"TIMED_SECONDS": 0, "LEAST_STEPS": 4, "STEPS_SHARE": 0}.items():
         monkeypatch.setattr(pace, name, value)
     monkeypatch.setattr(checkpoints, "FIRST_MODEL_SECONDS", 0)

@@ -95,17 +95,12 @@ def signalled(number):
     return partial(os.kill, os.getpid(), number)
 
 
-def at(step):
-    """Return a condition on a hook of MusicModule: that `step` is made."""
-    return lambda self, *_: self.global_step == step
+def gets(number, hook, step):
+    """Have a signal come in a hook of MusicModule, in the batch after `step`."""
+    when(MusicModule, hook, lambda self, *_: self.global_step == step, signalled(number))
 
 
-def killed_in_training():
-    when(MusicModule, "training_step", at(4), signalled(signal.SIGKILL))
-
-
-def killed_in_validation():
-    when(MusicModule, "validation_step", at(2 * EVERY), signalled(signal.SIGKILL))
+KILLED = partial(gets, signal.SIGKILL, "training_step", 4)
 
 
 def killed_as_a_checkpoint_takes_its_place():
@@ -113,18 +108,6 @@ def killed_as_a_checkpoint_takes_its_place():
         return Path(place).name == "last.ckpt" and Path(place).exists()
 
     when(type(Path()), "replace", is_time, signalled(signal.SIGKILL))
-
-
-def stopped_in_the_middle_of_a_step():
-    when(MusicModule, "training_step", at(4), signalled(signal.SIGTERM))
-
-
-def stopped_in_validation():
-    when(MusicModule, "validation_step", at(2 * EVERY), signalled(signal.SIGTERM))
-
-
-def stopped_by_the_keyboard():
-    when(MusicModule, "training_step", at(7), signalled(signal.SIGINT))
 
 
 def no_larger_files(size):
@@ -201,12 +184,12 @@ def assert_nothing_happened(folder, whole):
 @pytest.mark.parametrize(
     ("fate", "exit_code", "kept"),
     [
-        (killed_in_training, -signal.SIGKILL, EVERY),
-        (killed_in_validation, -signal.SIGKILL, EVERY),
+        (KILLED, -signal.SIGKILL, EVERY),
+        (partial(gets, signal.SIGKILL, "validation_step", 2 * EVERY), -signal.SIGKILL, EVERY),
         (killed_as_a_checkpoint_takes_its_place, -signal.SIGKILL, EVERY),
-        (stopped_in_the_middle_of_a_step, 128 + signal.SIGTERM, 5),
-        (stopped_in_validation, 128 + signal.SIGTERM, 2 * EVERY),
-        (stopped_by_the_keyboard, 128 + signal.SIGINT, 8),
+        (partial(gets, signal.SIGTERM, "training_step", 4), 128 + signal.SIGTERM, 5),
+        (partial(gets, signal.SIGTERM, "validation_step", 2 * EVERY), 128 + signal.SIGTERM, 6),
+        (partial(gets, signal.SIGINT, "training_step", 7), 128 + signal.SIGINT, 8),
     ],
 )
 def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
@@ -296,14 +279,10 @@ def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_pa
     assert len(scored) == 4 + 3  # nothing is left to do
 
 
-def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
-    tmp_path, monkeypatch, capsys
-):
+def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(tunes, monkeypatch, capsys):
     found = SamplingOptions(0.8, rhythm_temperature=1.0)
     fits = iter([lambda: os.kill(os.getpid(), signal.SIGTERM), lambda: found])
     monkeypatch.setattr("training.finish.fit_sampling", lambda *_: next(fits)())
-    write_tunes(tmp_path / "tunes", 8)
-    monkeypatch.chdir(tmp_path)
     run, path = arguments("run"), Path("run", "model.safetensors")
     with pytest.raises(SystemExit) as end:
         train.main(run)
@@ -319,7 +298,7 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(
 
 @pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, whole):
-    run_until(folder, arguments("run", **BEGUN), killed_in_training)
+    run_until(folder, arguments("run", **BEGUN), KILLED)
     last = folder / "run" / "checkpoints" / "last.ckpt"
     before = last.read_bytes()
     run = arguments("run", monitor__times=0)  # pictures are larger than checkpoints

@@ -16,6 +16,8 @@ from tests.folders import enter_same_tunes, run_of_tunes
 from tests.runs import SMOKE
 from training import tensorboard
 from training.module import MusicModule
+from training.optimizer import trapezoid
+from training.options import ModelOptions
 from training.tensorboard import MusicMonitor
 
 STEPS, TIMES = 8, 2
@@ -97,14 +99,19 @@ def test_figures_stand_at_the_steps_they_are_of(shown, valid):
         assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
     for tag in ("resources/tokens_per_second", "resources/memory_gib"):
         assert all(event.value > 0 for event in shown.Scalars(tag))
-    for tag in valid.Tags()["scalars"]:
+    figures = valid.Tags()["scalars"]
+    assert {"learning/nats_per_note", "tokens/nats_note", "tokens/nats_end"} <= {*figures}
+    assert not {"epoch", "hp_metric"} & {*shown.Tags()["scalars"]}
+    for tag in figures:
         assert steps(valid.Scalars(tag)) == [4, 8], tag
     for tag in (tag for tag in shown.Tags()["scalars"] if "accuracy" in tag):
         assert all(0 <= event.value <= 1 + 1e-6 for event in shown.Scalars(tag)), tag
     rates = [
         [e.value for e in shown.Scalars(f"optimizer/learning_rate_{n}")] for n in ("muon", "adamw")
     ]
-    np.testing.assert_allclose(np.divide(*rates), 0.06 / 0.006, rtol=1e-5)
+    shape = ModelOptions()
+    schedule = [trapezoid(n - 1, STEPS, shape.warm_up, shape.cool_down) for n in (2, 4, 6, 8)]
+    np.testing.assert_allclose(rates, np.outer([0.06, 0.006], schedule), rtol=1e-5)
 
 
 def test_the_accuracy_of_a_kind_stands_at_the_steps_that_have_it(folder, monkeypatch):
