@@ -229,22 +229,3 @@ def test_without_held_out_pieces_there_is_no_measure(model, monkeypatch):
     monkeypatch.setattr(Corpus, "split", lambda corpus, name: ())
     with pytest.raises(CorpusError, match="no pieces are held out, so there is no measure"):
         summarize_model(model, corpus, None, 1, 0, {})
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--html", "a.txt"], "the name of a .html file is needed, not 'a.txt'"),
-        (["--html", "m.safetensors/a.html"], "m.safetensors/a.html: cannot be written ("),
-        (["--html", "d.html", "--json", "m.safetensors/a.json"], "a.json: cannot be written ("),
-        (["more/broken.mid", "--html", "d.html"], "more/broken.mid: not a MIDI file"),
-    ],
-)
-@pytest.mark.usefixtures("model")
-def test_what_cannot_be_judged_is_said_in_a_line_and_leaves_nothing(capsys, options, words):
-    there = sorted(Path().rglob("*.html"))
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main([*COMMAND, *options])
-    assert stop.value.code == 2
-    assert words in capsys.readouterr().err.strip().splitlines()[-1]
-    assert sorted(Path().rglob("*.html")) == there

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.canonical import canonical
 from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, find_matches, note_sequence, shared_runs
-from data.score import BAR, DRUMS, NOTE, SECONDS, Grid
+from data.score import DRUMS, SECONDS, Grid
 from data.tokens.tokenizer import encode
 from evaluation.originality import measure_originality, run_shares
 from tests import music
@@ -99,8 +98,8 @@ def test_no_run_reaches_from_one_piece_or_line_into_the_next():
 
 
 def test_bars_are_seconds_where_the_grid_has_no_meter():
-    notes = np.array([(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)], NOTE)
-    score = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
+    notes = [(100 * i, 50, pitch, 80, 0) for i, pitch in enumerate(TUNE)]
+    score = piece(notes, grid=SECONDS)
     assert note_sequence([score], "line").bar.tolist() == list(range(12))
 
 
