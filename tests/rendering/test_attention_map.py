@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from data.canonical import canonical
-from data.score import BAR, NOTE, SECONDS
+from data.score import SECONDS
 from data.tokens.tokenizer import encode
 from rendering.attention_map import draw_attention, token_labels
 from tests.music import piece, vocabulary_for
@@ -60,8 +59,7 @@ def test_tokens_are_labeled_with_what_they_say_and_bars_with_their_numbers():
 
 def test_an_upbeat_is_bar_0_and_seconds_are_counted_from_0():
     upbeat = piece([(0, 12, 60, 80, 0), (12, 12, 60, 80, 0)], bars=((4, 4, 12), (4, 4, 48)))
-    notes = np.array([(0, 50, 60, 80, 0), (150, 50, 60, 80, 0)], dtype=NOTE)
-    performance = canonical(notes, np.empty(0, BAR), [], SECONDS)[0]
+    performance = piece([(0, 50, 60, 80, 0), (150, 50, 60, 80, 0)], grid=SECONDS)
     for score, labels in ((upbeat, ["Bar 0", "Bar 1"]), (performance, ["0 s", "1 s"])):
         vocabulary = vocabulary_for(score)
         told = token_labels(encode(score, vocabulary), vocabulary)

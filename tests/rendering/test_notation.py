@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from data.canonical import canonical
 from data.chords import Span, parse_chord
 from data.keys import parse_key
-from data.score import BAR, DRUMS, NOTE, SECONDS, UNNAMED, Grid, Part
+from data.score import DRUMS, SECONDS, UNNAMED, Grid, Part
 from rendering.measures import MAX_RINGING_BARS, Measures
 from rendering.notation import NEW, engrave, has_notation, to_musicxml
 from tests.music import EMPTY, GRID, line, piece, scores
@@ -133,7 +132,7 @@ def test_parts_with_names_have_staves_in_their_order():
     grid = Grid(parts=(Part("Voice", 0), Part("High", 73), Part("Keys", 0)))
     rows = [(0, 12, 60, 80, 0), (0, 12, 84, 80, 1), (0, 12, 40, 80, 2), (0, 12, 38, 80, DRUMS)]
     rows += [(0, 12, 72, 80, 2), (0, 12, 65, 80, UNNAMED)]
-    xml = to_musicxml(canonical(np.array(rows, NOTE), np.array([(4, 4, 48)], BAR), [80], grid)[0])
+    xml = to_musicxml(piece(rows, grid=grid))
     names = texts(xml, "part-list/score-part/part-name")
     assert names == ["Voice", "High", "Keys", "Acoustic Grand Piano", "Drums"]
     assert len(programs_of(xml)) == 6  # two hands of the keys
@@ -243,11 +242,10 @@ def test_music_without_notes_is_one_bar_of_rest():
 
 
 def test_music_on_a_grid_of_seconds_has_no_notation():
-    score = canonical(np.array([(0, 50, 60, 80, 0)], NOTE), np.empty(0, BAR), [], SECONDS)[0]
     assert not has_notation(SECONDS)
     assert has_notation(GRID)
     with pytest.raises(ValueError, match="seconds"):
-        to_musicxml(score)
+        to_musicxml(piece([(0, 50, 60, 80, 0)], grid=SECONDS))
 
 
 def test_a_note_that_rings_on_and_on_ends():

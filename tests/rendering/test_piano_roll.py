@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from matplotlib.image import imread
 
-from data.canonical import canonical
 from data.chords import Span, parse_chord
 from data.keys import parse_key
-from data.score import BAR, DRUMS, NOTE, SECONDS
+from data.score import DRUMS, SECONDS
 from rendering.piano_roll import MAX_NATS, draw_piano_roll, draw_surprise
 from rendering.png import png_bytes
 from tests.music import BOTH, piece, scale, scores
@@ -97,8 +96,8 @@ def test_every_bar_is_numbered_once(count):
 
 
 def test_a_performance_is_drawn_by_the_second():
-    notes = np.array([(100 * i + 50, 40, 60 + i % 12, 80, 0) for i in range(20)], dtype=NOTE)
-    roll = draw_piano_roll(canonical(notes, np.empty(0, BAR), [], SECONDS)[0])
+    notes = [(100 * i + 50, 40, 60 + i % 12, 80, 0) for i in range(20)]
+    roll = draw_piano_roll(piece(notes, grid=SECONDS))
     assert bar_numbers(roll) == [f"{second} s" for second in range(20)]
     assert not any("/" in word for word in words(roll))
 
