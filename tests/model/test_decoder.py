@@ -1,16 +1,14 @@
-"""The decoder: causality, rows that do not meet, learning, errors."""
+"""The decoder: causality, rows that do not meet, torch's own layers, errors."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional
 
-from model.attention import MultiHeadAttention, causal_mask
+from model.attention import causal_mask
 from model.config import DecoderConfig
 from model.decoder import Block, Decoder
-from tests.tensors import engine_of, opinionated
+from tests.tensors import opinionated
 
 V, C = 13, 16
 
@@ -83,20 +81,6 @@ def test_empty_places_are_left_out_wholly(variant, lengths):
         torch.testing.assert_close(gradient, of_each[name], rtol=1e-3, atol=1e-4, msg=name)
 
 
-@every_variant
-def test_a_batch_is_learned_by_heart(variant):
-    decoder = make(dropout=0.0, **variant).train()
-    optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
-    ids = torch.randint(V, (4, C))
-    for _ in range(150):
-        logits = decoder(ids[:, :-1])
-        loss = functional.cross_entropy(logits[:, 3:].flatten(0, 1), ids[:, 4:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.01
-
-
 def test_dropout_acts_in_training_only():
     decoder = make(dropout=0.5)
     ids = torch.randint(V, (1, 8))
@@ -120,15 +104,7 @@ def test_too_long_a_sequence_says_so():
         ({"n_head": 2.0}, "n_head must be a whole number"),
         ({"dropout": 1.0}, "dropout must be"),
         ({"dropout": float("nan")}, "dropout must be"),
-        (
-            {"positions": "none"},
-            "positions must be one of sinusoidal, rotary, rotary_time, not 'none'",
-        ),
-        ({"norm": None}, "norm must be one of layer, rms"),
-        ({"norm_position": "middle"}, "norm_position must be one of post, pre"),
-        ({"activation": "tanh"}, "activation must be one of relu, squared_relu"),
-        ({"n_attention": 3}, "n_attention must be one of 1, 2, not 3"),
-        ({"n_attention": True}, "n_attention must be one of 1, 2, not True"),
+        ({"positions": "none"}, "positions must be one of sinusoidal, rotary, rotary_time"),
         ({"qk_norm": 1}, "qk_norm must be true or false, not 1"),
     ],
 )
@@ -184,28 +160,3 @@ def test_the_classic_decoder_step_by_step():
             x = attend.norm(x + attend.layer(x))
         x = block.feed_forward.norm(x + block.feed_forward.layer(x))
     torch.testing.assert_close(decoder(ids), decoder.head(x))
-
-
-# Attention maps
-
-
-@every_variant
-def test_attention_maps_are_the_weights_in_use(variant):
-    decoder = make(**variant)
-    ids = torch.randint(1, V, (1, 7))
-    by_name = engine_of(decoder).attention_maps(ids[0].numpy())
-    maps = torch.from_numpy(np.stack([*by_name.values()]))
-    layers = decoder.config.n_layer * decoder.config.n_attention
-    assert maps.shape == (layers, 2, 7, 7)
-    torch.testing.assert_close(maps.sum(-1), torch.ones(layers, 2, 7))
-    assert not maps.triu(1).any()
-
-    # The sub-layer's output follows from its map: W_O of the weighted values.
-    captured = {}
-    last = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)][-1]
-    hook = last.register_forward_hook(lambda _, inputs, output: captured.update(x=inputs, y=output))
-    decoder(ids)
-    hook.remove()
-    _, _, value = last.project(captured["x"][0])
-    heads = (maps[-1] @ value).transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H d)
-    torch.testing.assert_close(last.w_o(heads), captured["y"])

@@ -82,7 +82,10 @@ def assert_windows_equal(decoder, rng):
     first = side and side.window(0)
     last, maps = engine.explained(ids[:1], first, last=2)
     assert np.abs(last - expected[:1, -1]).max() < 1e-4
-    assert np.abs(maps[:, 0] - plain_maps(decoder, ids[0], first)[:, :, -2:]).max() < 1e-5
+    plain = plain_maps(decoder, ids[0], first)
+    assert np.abs(maps[:, 0] - plain[:, :, -2:]).max() < 1e-5
+    named = engine.attention_maps(ids[0], first)
+    assert np.abs(np.stack([*named.values()]) - plain).max() < 1e-5
 
 
 def plain_maps(decoder, ids, side):

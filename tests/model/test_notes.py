@@ -46,14 +46,6 @@ def projections() -> tuple[Tensor, Tensor, Tensor]:
     return torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
 
 
-def test_the_embedded_words():
-    first = [0.3374, -0.1778, -0.3035, -0.5880, 0.3486, 0.6603, -0.2196, -0.3792]
-    last = [2.2473, -0.8036, -0.2808, 0.7697, -0.6596, -0.7979, 0.1838, 0.2293]
-    words = sentence()
-    printed(words[0, 0, :8], torch.tensor(first))
-    printed(words[0, 5, 8:], torch.tensor(last))
-
-
 def test_note_000():
     words = sentence()
     torch.manual_seed(123)
@@ -110,15 +102,6 @@ def animals() -> MultiHeadAttention:
     layer = layer_of(*[torch.eye(2)] * 3)
     layer.w_o.weight.data.copy_(torch.eye(2))
     return layer
-
-
-def test_note_001_scores():
-    query, key, _ = animals().project(WORDS)
-    scores = query[0, 0] @ key[0, 0].T
-    expected = torch.tensor([[1.0, 0.2, 0.8], [0.2, 1.04, 0.16], [0.8, 0.16, 0.64]])
-    torch.testing.assert_close(scores, expected)
-    scaled = torch.tensor([[0.71, 0.14, 0.57], [0.14, 0.74, 0.11], [0.57, 0.11, 0.45]])
-    two_decimals(scores / math.sqrt(2), scaled)
 
 
 def weights_of(layer, mask=None):

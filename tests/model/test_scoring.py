@@ -87,22 +87,6 @@ def test_the_likeliest_is_so_among_what_the_grammar_admits():
     assert hits.tolist() == [[0, 1, 2], [0, 1, 3]]
 
 
-def test_half_a_context_stands_before_every_token_and_each_is_read_once(decoder):
-    piece, allowed = draw(50, 0)
-    asked = []
-
-    def watch(history: np.ndarray) -> np.ndarray:
-        prompt = from_a_three(history)
-        asked.append((len(history), len(prompt)))
-        return prompt
-
-    token_nats(PlainSteps(decoder), [piece], [allowed], rebase=watch)
-    assert asked[0][0] == C + 1  # the first window scores tokens 1 .. C
-    assert all(C // 2 <= prompt < C for _, prompt in asked)
-    steps = [after - before for (before, _), (after, _) in itertools.pairwise(asked)]
-    assert steps == [C - prompt + 1 for _, prompt in asked[:-1]]
-
-
 @pytest.mark.parametrize("most", [3, 7])  # the longer ones do not fit into the context
 def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
     # a language: Start, at most `most` ids of 3 and 4, End
