@@ -1,6 +1,5 @@
 """Headless Chromium, driven over its DevTools protocol: pages as people use them."""
 
-import base64
 import itertools
 import json
 import shutil
@@ -98,13 +97,8 @@ class Tab:
             )
 
     def resize(self, width, height, scale=1, mobile=False):
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=scale,
-            mobile=mobile,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def phone(self, is_phone=True):
         """Is a phone, which has fingers in place of a mouse, or is none any more."""
@@ -148,21 +142,10 @@ class Tab:
 
     def drag(self, places, modifiers=0):
         """Presses the mouse at the first place and lets go at the last."""
-        for kind, (x, y) in [
-            ("mousePressed", places[0]),
-            *(("mouseMoved", p) for p in places[1:]),
-            ("mouseReleased", places[-1]),
-        ]:
-            self.call(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                x=x,
-                y=y,
-                button="left",
-                buttons=1,
-                clickCount=1,
-                modifiers=modifiers,
-            )
+        held = {"button": "left", "buttons": 1, "clickCount": 1, "modifiers": modifiers}
+        kinds = ["mousePressed", *["mouseMoved"] * (len(places) - 1), "mouseReleased"]
+        for kind, (x, y) in zip(kinds, [*places, places[-1]], strict=True):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **held)
 
     def double_click(self, x, y):
         for _ in range(2):
@@ -218,7 +201,3 @@ class Tab:
                 modifiers=modifiers,
                 **text,
             )
-
-    def screenshot(self, path, full=False):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"]
-        Path(path).write_bytes(base64.b64decode(data))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.music import GRID, PARTS, SECONDS, random_score
-from web.messages import MOST_NOTES, MessageError, json_of, parse, piece_of, write_request
+from web.messages import MOST_NOTES, MessageError, json_of, piece_of, write_request
 
 SETTINGS = {"bars": 4, "temperature": 0.75}
 NOTE = [0, 12, 60, 80, 40, 1]
@@ -56,14 +56,6 @@ def test_a_request_says_what_to_write():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '"a"', "null", "[" * 100_000, "1" * 5000, "\0"]
-)
-def test_what_is_no_object_is_refused(text):
-    with pytest.raises(MessageError):
-        parse(text)
-
-
-@pytest.mark.parametrize(
     "changes",
     [
         {"notes": [NOTE] * (2 * MOST_NOTES + 1)},
@@ -80,20 +72,15 @@ def test_what_is_no_object_is_refused(text):
         {"bars": []},
         {"bars": [[4, 4, 49]]},
         {"bars": [[4, 5, 48]]},
-        {"bars": [[0, 4, 48]]},
         {"bars": [[4, 4, 48], [4, 4, 48]]},
         {"tempo": [[0]]},
         {"tempo": [[301]]},
         {"grid": "steps"},
         {"grid": "seconds", "steps": 100},
-        {"grid": []},
         {"steps": 0},
-        {"steps": 12.0},
         {"parts": [["MELODY"]]},
         {"parts": [["", 0]]},
         {"parts": [["MELODY", 128]]},
-        {"parts": 3},
-        {"parts": [["MELODY", float("inf")]]},
         {"parts": [["MELODY", 0]]},  # the note is of the 41st
         {"notes": [[0, 12, 60, 80, 200, 1]]},
         {"meter": [4]},
@@ -110,7 +97,6 @@ def test_what_is_no_piece_is_refused(changes):
     "changes",
     [
         {"how": "sing"},
-        {"how": ["continue"]},
         {"how": "rewrite"},
         {"how": "rewrite", "bars": [1, 1]},
         {"how": "rewrite", "bars": [0, 10**6]},
@@ -121,17 +107,13 @@ def test_what_is_no_piece_is_refused(changes):
         {"how": "instead", "note": 0, "instead": [60, 40], "written": {"how": "instead"}},
         {"how": "instead", "note": 0, "instead": [60, 40], "written": {"how": "sing"}},
         {"variations": 5},
-        {"variations": True},
         {"random_seed": -1},
-        {"model": 3},
         {"model": "x" * 300},
         {"settings": None},
         {"settings": SETTINGS | {"bars": 0}},
         {"settings": SETTINGS | {"bars": 10**9}},
         {"settings": SETTINGS | {"temperature": float("nan")}},
-        {"settings": SETTINGS | {"tempo": float("inf")}},
         {"settings": SETTINGS | {"tempo": 10**401}},
-        {"settings": SETTINGS | {"temperature": 10**401}},
         {"settings": SETTINGS | {"programs": []}},
         {"settings": SETTINGS | {"key": 4}},
         {"settings": SETTINGS | {"key": "H moll"}},
@@ -139,11 +121,8 @@ def test_what_is_no_piece_is_refused(changes):
         {"settings": SETTINGS | {"meter": [3]}},
         {"settings": SETTINGS | {"polyphony": 0}},
         {"settings": SETTINGS | {"counterpoint": "loose"}},
-        {"settings": SETTINGS | {"counterpoint": ["strict"]}},
         {"settings": SETTINGS | {"cadence": ["half"]}},
-        {"settings": SETTINGS | {"busy": "12"}},
         {"settings": SETTINGS | {"rests": "strict"}},
-        {"settings": SETTINGS | {"chords": ["Am"]}},
         {"settings": SETTINGS | {"chords": "Am | H"}},
         {"settings": SETTINGS | {"bar_chords": "Am"}},
         {"settings": SETTINGS | {"bar_chords": [3]}},

@@ -323,6 +323,8 @@ def test_malformed_messages_are_answered_and_change_nothing(client, tune):
             '{"do": "fly", "id": 1}',
             '{"do": [], "id": 1}',
             "x" * 600_000,
+            "[" * 100_000,
+            "1" * 5000,
         ):
             socket.send_text(text)
             assert socket.receive_json().keys() == {"error"}
