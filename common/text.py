@@ -11,3 +11,8 @@ def printable(name: str) -> str:
     """
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: 1 note, 2 notes."""
+    return f"{number:,} {noun}" + "s" * (number != 1)

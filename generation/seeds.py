@@ -11,6 +11,7 @@ import numpy as np
 import pretty_midi
 
 from common.arrays import Bools
+from common.text import counted
 from data.canonical import canonical
 from data.files.read import read_events
 from data.instrument_names import instrument_name
@@ -338,12 +339,11 @@ def voices_of(
         kept.append(score.notes[score.notes["program"] == its].copy())
         kept[-1]["program"] = program
     if len(there) > len(kept):
-        number = len(there) - len(kept)
-        were = "other voice was" if number == 1 else "other voices were"
+        others = counted(len(there) - len(kept), "other voice")
         names = ", ".join(instrument_name(program, vocabulary.grid) for program in programs)
-        changes.append(f"kept {names}; {number} {were} left out (--voices says which are kept)")
+        changes.append(f"kept {names}; {others} left out (--voices says which are kept)")
     if drums := int(np.count_nonzero(score.notes["program"] == DRUMS)):
-        changes.append(f"{drums} notes of Drums were left out")
+        changes.append(f"{counted(drums, 'note')} of Drums left out")
     notes = np.concatenate(kept)
     alone = canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
     fitted, more = adapt_score(alone, vocabulary)

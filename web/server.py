@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from common.text import counted
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical
 from data.files.read import parse_events
@@ -372,7 +373,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
     only = [f"only its first {bars} bars were taken"] if part is not fitted else []
     return {
         "read": json_of(part),
-        "found": f"{len(score.notes)} notes of {names}",
+        "found": f"{counted(len(score.notes), 'note')} of {names}",
         "changes": [*only, *apart, *changes],
     }
 

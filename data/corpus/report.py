@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pretty_midi
 
-from common.text import printable
+from common.text import counted, printable
 from data.corpus.options import SPLITS
 from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
@@ -62,8 +62,7 @@ class CorpusReport:
 def report_text(report: CorpusReport) -> str:
     """Write the report for people, on a page."""
     name = printable(report.name)
-    files = "1 file" if report.files == 1 else f"{report.files:,} files"
-    title = f"{name}: {report.pieces:,} pieces out of {files}"
+    title = f"{name}: {counted(report.pieces, 'piece')} out of {counted(report.files, 'file')}"
     parts = [[title], _splits_table(report), _music_lines(report)]
     parts += [_copies_lines(report), _works_lines(report), _left_out_lines(report.left_out)]
     return "\n\n".join("\n".join(lines) for lines in parts)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Bools, Ids, Records
+from common.text import counted
 from data.canonical import canonical
 from data.instrument_names import instrument_name, spelling
 from data.score import BAR, DRUMS, UNNAMED, Score
@@ -44,7 +45,7 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
     bars, tempo = _adapt_bars(score, tempo, vocabulary, changes)
     adapted, merging = canonical(notes, bars, tempo, score.grid)
     if merging.merged or merging.cut:
-        changes.append(f"{merging.merged} notes fell together and {merging.cut} were cut short")
+        changes.append(f"{counted(merging.merged, 'note')} fell together, {merging.cut} cut short")
     return adapted, changes
 
 
@@ -72,7 +73,7 @@ def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) 
     if not playable.all():
         silent = np.unique(notes["program"][~playable]).tolist()
         names = ", ".join(instrument_name(program, vocabulary.grid) for program in silent)
-        changes.append(f"{int((~playable).sum())} notes of {names} were left out")
+        changes.append(f"{counted(int((~playable).sum()), 'note')} of {names} left out")
     notes = notes[playable].copy()
     old = notes["program"].copy()
     means = {p: float(notes["pitch"][old == p].mean()) for p in np.unique(old).tolist()}
@@ -117,7 +118,8 @@ def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -
     is_unknown = notes["program"] == DRUMS  # for another octave of a drum is another drum
     is_unknown &= (notes["pitch"] < low) | (notes["pitch"] > high)
     if is_unknown.any():
-        changes.append(f"{int(is_unknown.sum())} notes of drums out of range were left out")
+        lost = counted(int(is_unknown.sum()), "note")
+        changes.append(f"{lost} of drums out of range left out")
     notes = notes[~is_unknown]
     pitch = notes["pitch"].astype(np.int64)
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up

@@ -182,7 +182,7 @@ def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
     assert mixed.score.notes[["pitch", "program"]].tolist() == [(48, 40), (72, 41)]
     one = voices_of(duet, QUARTET)
     assert one.score.notes["pitch"].tolist() == [72]
-    assert "1 other voice was left out" in one.changes[1]
+    assert "1 other voice left out" in one.changes[1]
 
 
 def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
@@ -230,7 +230,7 @@ def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     song = piece(rows, [(4, 4, 48)] * 2, 80, POP)
     write_midi(song, tmp_path / "song.mid")
     seed = given_from_midi(tmp_path / "song.mid", BAND)
-    left_out = "kept MELODY; 1 other voice was left out (--voices says which are kept)"
+    left_out = "kept MELODY; 1 other voice left out (--voices says which are kept)"
     assert seed.changes == (left_out,)
     assert np.array_equal(seed.score.notes, song.notes[song.notes["program"] == 0])
     assert seed.is_open.any(axis=1).tolist() == [False, True, True, True, True]
@@ -312,7 +312,7 @@ def test_others_play_until_the_last_note_of_a_tune_is_over():
     seed = voices_of(tune, QUARTET)
     assert seed.score.bars["length"].tolist() == [48] * 4
     assert seed.is_open[1:].all()
-    assert seed.changes == ("1 notes of Drums were left out",)
+    assert seed.changes == ("1 note of Drums left out",)
     flute = piece(line([60, 62], program=73), tempo=80)
     assert voices_of(flute, QUARTET).changes == ("Flute became Violin",)
 

@@ -676,7 +676,7 @@ def test_one_records_over_the_music_and_sees_what_one_plays(tab):
     tab.until(f"!document.getElementById('cursor').hidden && {place} != was")
     tab.key("d", "KeyD", kinds=("keyUp",))
     tab.click("#record")
-    says(tab, "Recorded 1 notes.")
+    says(tab, "Recorded 1 note,")
     assert len(notes(tab)) == 33
     ((onset, program, _),) = notes(tab, "n[5] && n[2] == 64")
     assert program == 40
@@ -749,7 +749,7 @@ def test_rewriting_says_that_ones_own_notes_were_there(tab):
     type_in(tab, "C4:2 E4:2 G4:4")
     in_roll(tab, "ArrowRight", modifiers=browser.SHIFT)
     tab.click("[data-how=rewrite]")
-    says(tab, "2 of your notes were in these bars: Undo brings them back")
+    says(tab, "these bars had 2 notes of yours, which Undo brings back")
     assert notes(tab, "n[5]") == {(48, 40, 67)}
 
 
@@ -999,8 +999,10 @@ def test_a_file_is_dropped_or_opened(tab, tmp_path):
     tune = score.notes[score.notes["program"] != DRUMS]
     onsets = {*map(tuple, tune[["onset", "pitch"]].tolist())}
     assert {(onset, pitch) for onset, _, pitch in notes(tab)} == onsets
-    assert status(tab).startswith(f"{len(score.notes)} notes of Acoustic Grand Piano, Drums; ")
-    assert "Acoustic Grand Piano became Violin" in status(tab)
+    told = status(tab)
+    assert told.startswith(f"{len(score.notes)} notes of Acoustic Grand Piano, Drums; ")
+    assert f"{len(score.notes) - len(tune)} notes of Drums left out" in told
+    assert "Acoustic Grand Piano became Violin" in told
     assert tab.ask("etude.piece().tempo[0][0]") == 100
     path.write_bytes(b"no MIDI")
     root = tab.call("DOM.getDocument")["root"]["nodeId"]

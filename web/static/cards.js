@@ -1,7 +1,7 @@
 // The variations, as small pictures to choose from.
 import { byId, make, setHidden, setText } from "./dom.js";
 import { on, page, session } from "./page.js";
-import { withNotes } from "./piece.js";
+import { counted, withNotes } from "./piece.js";
 import { drawSmall } from "./roll.js";
 import { roll } from "./stage.js";
 import { choose, inWords } from "./writing.js";
@@ -41,7 +41,7 @@ function draw() {
   while (area.children.length < pieces.length) area.append(card(area.children.length));
   while (area.children.length > pieces.length) area.lastChild?.remove();
   const words = page.writing
-    ? pieces.map((piece) => `${piece.notes.length} notes`)
+    ? pieces.map((piece) => counted(piece.notes.length, "note"))
     : inWords(pieces);
   [...area.children].forEach((button, number) => {
     const [canvas, , about] = button.children;

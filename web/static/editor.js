@@ -4,7 +4,7 @@ import { edit, nameOf, on, page, sound, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
 import { recorder } from "./recording.js";
-import { barStarts, keyOf, noteName, where } from "./piece.js";
+import { barStarts, counted, keyOf, noteName, where } from "./piece.js";
 import { words } from "./roll.js";
 import { redraw, roll, sayBars, selectBars, selectNothing, tapBar } from "./stage.js";
 import { explain } from "./why.js";
@@ -271,7 +271,7 @@ function sayChosen(what) {
   if (notes.length === 1) {
     const { number, beat } = where(piece(), note[0]);
     say(`${noteName(note[2])} ${what}: ${nameOf(note[4])}, bar ${number}, beat ${beat}.`);
-  } else say(`${notes.length} notes ${what}.`);
+  } else say(`${counted(notes.length, "note")} ${what}.`);
 }
 
 // --- what is done with the notes that are selected
@@ -279,15 +279,13 @@ function sayChosen(what) {
 /** @type {Record<string, () => void>} */
 const ACTIONS = {
   delete: () => {
-    const count = roll.chosen.size;
+    const gone = counted(roll.chosen.size, "note");
     commit(edits.removed(piece(), roll.chosen), "deleted");
-    say(`${count} note${count > 1 ? "s" : ""} deleted. Undo brings them back.`);
+    say(`${gone} deleted, which Undo brings back.`);
   },
   copy: () => {
     copied = edits.notesOf(piece(), roll.chosen);
-    say(
-      `${copied.length} note${copied.length > 1 ? "s" : ""} copied. Paste puts them at the cursor.`,
-    );
+    say(`${counted(copied.length, "note")} copied. Paste puts them at the cursor.`);
     enable();
   },
   cut: () => {

@@ -5,7 +5,7 @@ import { sound, startedPiece, tell } from "./page.js";
 import * as duet from "./duet.js";
 import { added } from "./edit.js";
 import { Piano } from "./piano.js";
-import { lastEnd, noteName } from "./piece.js";
+import { counted, lastEnd, noteName } from "./piece.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
 import { server } from "./connection.js";
@@ -115,7 +115,7 @@ function taken(told, label) {
   const chords = session.now?.piece.notes.length ? [] : session.now?.chords;
   change(told.read, label, { before: null, tune: newTune(), ...(chords && { chords }) });
   roll.center();
-  const found = told.found ?? `${told.read.notes.length} notes`;
+  const found = told.found ?? counted(told.read.notes.length, "note");
   say([found, ...told.changes].join("; ") + ".");
 }
 

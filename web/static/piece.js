@@ -229,6 +229,13 @@ export function where(piece, step) {
 }
 
 /**
+ * A number of things in words: "1 note", "2 notes".
+ * @param {number} number
+ * @param {string} noun
+ */
+export const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+/**
  * Bars in words: "Bar 3", "Bars 3 to 5".
  * @param {Piece} piece
  * @param {[first: number, end: number]} bars
@@ -260,7 +267,7 @@ export function inWords({ notes, bars }) {
   }
   const begin = names.slice(0, 5).join(" ") + (names.length > 5 ? " …" : "");
   const who = begin || (notes.length ? "Drums" : "");
-  return `${who} (${bars.length} bar${bars.length > 1 ? "s" : ""})`;
+  return `${who} (${counted(bars.length, "bar")})`;
 }
 
 /**

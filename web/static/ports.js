@@ -3,6 +3,7 @@ import { byId, field, make, say, setHidden } from "./dom.js";
 import { piano } from "./entry.js";
 import { MidiOut } from "./midi.js";
 import { sound } from "./page.js";
+import { counted } from "./piece.js";
 
 /** @type {MIDIAccess | null} */
 let access = null;
@@ -15,7 +16,7 @@ async function connect() {
   const count = access.inputs.size;
   say(
     count
-      ? `${count} MIDI keyboard${count > 1 ? "s" : ""} connected.`
+      ? `${counted(count, "MIDI keyboard")} connected.`
       : "No MIDI keyboard is plugged in; one that comes later is heard.",
   );
 }

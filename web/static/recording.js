@@ -2,7 +2,16 @@
 import { added } from "./edit.js";
 import { byId, say } from "./dom.js";
 import { change, current, on, ownNote, page, sound, startedPiece } from "./page.js";
-import { barStarts, beatsOf, clockOf, lastEnd, withBars, withNotes, withRoom } from "./piece.js";
+import {
+  barStarts,
+  beatsOf,
+  counted,
+  clockOf,
+  lastEnd,
+  withBars,
+  withNotes,
+  withRoom,
+} from "./piece.js";
 import { Recorder } from "./record.js";
 import { redraw, roll } from "./stage.js";
 import { isOn, playInstead, player, showAt } from "./transport.js";
@@ -67,7 +76,7 @@ function addRecorded(notes, recording) {
     // what goes on after the end is gone on with; what was played over the music is listened to
     const isOver = lastEnd(piece) <= before;
     page.cursor = isOver ? recording.at : lastEnd(piece);
-    say(`Recorded ${notes.length} notes. Undo takes them away.`);
+    say(`Recorded ${counted(notes.length, "note")}, which Undo takes away.`);
   } else {
     redraw();
     say("Nothing was played.");

@@ -1,6 +1,6 @@
 // The controls of "What to ask for": read, filled, and told beside them what cannot be.
 import { all, byId, field, make } from "./dom.js";
-import { noteName } from "./piece.js";
+import { counted, noteName } from "./piece.js";
 
 /**
  * @import { Meter, Plays } from "./piece.js"
@@ -149,7 +149,7 @@ export class Settings {
     if (!this.plays) return;
     const { key, meter, tempo, bars } = this.get();
     byId("ask-summary").textContent = [
-      `${bars} bars`,
+      counted(bars, "bar"),
       word,
       key,
       meter?.join("/"),

@@ -3,7 +3,7 @@ import { byId, make, say, setHidden } from "./dom.js";
 import { server } from "./connection.js";
 import { removed } from "./edit.js";
 import { change, current, model, nameOf, on, page, session, sound, tell } from "./page.js";
-import { keyOf, noteName, numberIn, where, withNotes } from "./piece.js";
+import { counted, keyOf, noteName, numberIn, where, withNotes } from "./piece.js";
 import { redraw, roll } from "./stage.js";
 import { write } from "./writing.js";
 
@@ -36,7 +36,7 @@ export function explain(note) {
     byId("why-title").textContent =
       `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
     showWhy(told, note, written);
-    say(`${told.alternatives.length} alternatives for ${noteName(note[2])}.`);
+    say(`${counted(told.alternatives.length, "alternative")} for ${noteName(note[2])}.`);
   });
 }
 

@@ -4,7 +4,7 @@ import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
 import { change, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
-import { FASTEST, SLOWEST, barStarts, keyOf, withBars, withNotes } from "./piece.js";
+import { FASTEST, SLOWEST, barStarts, counted, keyOf, withBars, withNotes } from "./piece.js";
 import { rewritten } from "./legend.js";
 import { enable, roll } from "./stage.js";
 import { player } from "./transport.js";
@@ -179,7 +179,9 @@ function rewrittenOwn(ask, base) {
   /** @param {Piece} piece */
   const count = (piece) => piece.notes.filter((note) => note[5]).length;
   const gone = ask.how === "rewrite" ? count(ask.piece) - count(base) : 0;
-  return gone > 0 ? [`${gone} of your notes were in these bars: Undo brings them back`] : [];
+  return gone > 0
+    ? [`these bars had ${counted(gone, "note")} of yours, which Undo brings back`]
+    : [];
 }
 
 /** @param {Told} told */

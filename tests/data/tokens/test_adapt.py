@@ -109,10 +109,10 @@ def test_drums_go_where_the_model_has_none():
     score = music.piece([(0, 12, 36, 80, DRUMS), (0, 12, 60, 80, 0)])
     fitted, told = adapt_score(score, ONE_NOTE)
     assert fitted.notes["program"].tolist() == [0]
-    assert told == ["1 notes of Drums were left out"]
+    assert told == ["1 note of Drums left out"]
     fitted, told = adapt_score(score, SMALL)  # an octave up it would be another drum
     assert fitted.notes["program"].tolist() == [0]
-    assert told == ["1 notes of drums out of range were left out"]
+    assert told == ["1 note of drums out of range left out"]
 
 
 def test_a_bar_of_an_unknown_meter_keeps_its_length():
