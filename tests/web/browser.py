@@ -100,9 +100,9 @@ class Tab:
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
-    def phone(self, is_phone=True):
+    def phone(self, is_phone=True, size=(390, 844)):
         """Is a phone, which has fingers in place of a mouse, or is none any more."""
-        self.resize(*((390, 844, 2, True) if is_phone else (1200, 1000)))
+        self.resize(*((*size, 2, True) if is_phone else (1200, 1000)))
         self.call("Emulation.setTouchEmulationEnabled", enabled=is_phone, maxTouchPoints=5)
 
     def dark(self, is_dark=True):

@@ -600,6 +600,16 @@ def test_roll_transport_and_variations_are_in_the_first_screen(tab, address, siz
     assert tab.ask("document.documentElement.scrollWidth") <= size[0]
 
 
+def test_on_a_phone_on_its_side_one_sees_the_roll_with_what_edits_and_plays_it(tab, address):
+    tab.phone(size=(844, 390))
+    open_page(tab, address)
+    (_, _, _, bottom), (_, top, _, _) = boxes(tab, "#hear-one", ".transport")
+    assert bottom <= top  # in the first screen
+    tab.ask("document.querySelector('.tools').scrollIntoView({ behavior: 'instant' })")
+    tools, roll, bar = boxes(tab, ".tools", "#roll-frame", ".transport")
+    assert -1 < tools[1] < tools[3] <= roll[1] < roll[1] + 200 <= roll[3] <= bar[1] < bar[3] <= 390
+
+
 def test_controls_are_large_enough_for_fingers(tab):
     tab.phone()
     go_on_by_the_third(tab)
@@ -779,6 +789,8 @@ def test_notes_are_as_loud_as_one_plays_or_makes_them(tab):
     assert tab.ask("document.getElementById('louder').hidden")  # a model that knows one loudness
     tab.choose("#model", "dance")
     tab.until("!document.getElementById('louder').hidden")
+    (_, first, _, _), (_, last, _, _) = boxes(tab, "#draw", "#zoom-in")
+    assert first == last  # in one row
     tab.ask(duet.PORTS)
     tab.click("#midi")
     says(tab, "connected")

@@ -128,13 +128,13 @@ export function selectedSteps() {
   return /** @type {[number, number]} */ (roll.selection.map((bar) => starts[bar]));
 }
 
-const isNarrow = matchMedia("(max-width: 46rem)");
 const input = /** @type {HTMLDetailsElement} */ (byId("input"));
 let isFolded = false; // once: who opens it again wants it open
 
 /** Where there is little room, what puts notes in folds away when it has been used. */
 function fold() {
-  if (!isNarrow.matches || isFolded || !session.now?.variations) return;
+  const isSmall = byId("lower").checkVisibility(); // only there are there buttons for other keys
+  if (!isSmall || isFolded || !session.now?.variations) return;
   isFolded = true;
   input.open = false;
 }
