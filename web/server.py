@@ -340,7 +340,7 @@ def engraved(piece: PagePiece) -> bytes:
         MessageError: it has no notation, or is very long.
     """
     if len(piece.score.notes) > MOST_ENGRAVED:
-        raise MessageError(f"more than {MOST_ENGRAVED} notes: take the .musicxml, and engrave that")
+        raise MessageError(f"more than {MOST_ENGRAVED} notes: select some bars")
     return engrave(musicxml_of(piece).decode()).encode()
 
 

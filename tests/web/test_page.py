@@ -21,6 +21,7 @@ from tests.folders import tune as a_tune
 from tests.models import BAND, QUARTET, untrained
 from tests.music import GRID
 from tests.web import browser, duet, network
+from web import server
 from web.messages import piece_of
 from web.models import Models
 from web.server import make_app
@@ -921,10 +922,18 @@ def test_the_chords_of_what_is_there_are_named(tab):
     assert tab.ask(shown) == ["Am", "F C/E", "G7", ""]
 
 
-def test_the_score_is_engraved(tab):
+def test_the_score_of_the_bars_that_are_selected_is_engraved(tab, monkeypatch):
     play_three(tab)
     tab.click("#score-section summary")
     tab.until("document.getElementById('score-picture').naturalWidth > 100")
+    monkeypatch.setattr(server, "MOST_ENGRAVED", 4)
+    type_in(tab, "C4:4 E4 F4 G4 A4")
+    about = "document.getElementById('about-score').textContent"
+    tab.until(f"{about}.includes('more than 4 notes: select some bars')")
+    tab.drag([number_of(tab, 1)])
+    tab.until(f"{about}.startsWith('Bar 2;')")
+    assert not tab.ask("document.getElementById('score-picture').hidden")
+    assert "400" in tab.errors.pop()  # the browser's own word for it
 
 
 def test_keys_and_text_bring_notes_in(tab):

@@ -5,14 +5,12 @@ import { KEPT, LINK, said, textOf } from "./link.js";
 import { chooseModel } from "./models.js";
 import { current, model, on, page, session, settings, tell } from "./page.js";
 import { post } from "./server.js";
-import { describeBars, inWords } from "./piece.js";
-import { excerpt } from "./edit.js";
-import { roll } from "./stage.js";
+import { inWords } from "./piece.js";
+import { selectedPiece, selectedWords } from "./stage.js";
 import { Session } from "./session.js";
 import { keep, kept, listed, nameOfTab } from "./store.js";
 
 /**
- * @import { Piece } from "./piece.js"
  * @import { State } from "./session.js"
  * @import { Kept } from "./store.js"
  */
@@ -151,28 +149,18 @@ async function copyLink() {
 }
 
 /**
- * What is taken away: the bars that are selected, or all.
- * @returns {Piece | null}
- */
-function taken() {
-  const piece = current();
-  return piece && roll.selection ? excerpt(piece, roll.selection) : piece;
-}
-
-/**
  * @param {string} kind
  * @param {string} name
  */
 async function takeAway(kind, name) {
   say(`Making ${name} …`);
   try {
-    const response = await post(`/${kind}`, JSON.stringify({ piece: taken() }));
+    const response = await post(`/${kind}`, JSON.stringify({ piece: selectedPiece() }));
     const href = URL.createObjectURL(await response.blob());
     make("a", { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60000);
-    const piece = current();
-    const which = piece && roll.selection ? ` (${describeBars(piece, roll.selection)})` : "";
-    say(`${name} is in your downloads${which}.`);
+    const which = selectedWords();
+    say(`${name} is in your downloads${which && ` (${which})`}.`);
   } catch (error) {
     say(reason(error), true);
   }

@@ -18,8 +18,9 @@ import { Sound } from "./sound.js";
  * "show": what there is, is another; "draw": it is to be drawn anew; "settle": what goes on is to
  * end, and nothing of it to be lost; "server": it is there, or gone;
  * "asked": what is asked for, is another; "tempo": so is the tempo;
- * "forget": nothing is selected any more.
- * @typedef {"show" | "draw" | "settle" | "server" | "asked" | "tempo" | "forget"} Happening
+ * "select": other bars are selected; "forget": nothing is selected any more.
+ * @typedef {"show" | "draw" | "settle" | "server" | "asked" | "tempo" | "select" | "forget"
+ *   } Happening
  */
 
 export const session = new Session();

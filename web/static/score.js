@@ -1,11 +1,16 @@
-// The engraved score, while it is open.
+// The engraved score of the bars that are selected, or of all, while it is open.
 import { byId, reason } from "./dom.js";
-import { current, on, page } from "./page.js";
+import { on, page } from "./page.js";
 import { post } from "./server.js";
+import { selectedPiece, selectedWords } from "./stage.js";
+
+/** @import { Piece } from "./piece.js" */
 
 const section = /** @type {HTMLDetailsElement} */ (byId("score-section"));
 const picture = /** @type {HTMLImageElement} */ (byId("score-picture"));
 let waiting = 0;
+/** @type {Piece | null} that was asked for last */
+let latest = null;
 
 function engraveSoon() {
   if (!section.open || page.writing) return;
@@ -14,20 +19,21 @@ function engraveSoon() {
 }
 
 async function engrave() {
-  const piece = current();
+  const piece = (latest = selectedPiece());
   if (!piece?.notes.length) {
     picture.hidden = true;
     return;
   }
+  const words = `${selectedWords() || "all"}; the model's notes are blue`;
   try {
     const blob = await (await post("/score", JSON.stringify({ piece }))).blob();
-    if (piece !== current()) return;
+    if (piece !== latest) return;
     URL.revokeObjectURL(picture.src);
     picture.src = URL.createObjectURL(blob);
     picture.hidden = false;
-    byId("about-score").textContent = "engraved; the model's notes are blue";
+    byId("about-score").textContent = words;
   } catch (error) {
-    if (piece !== current()) return;
+    if (piece !== latest) return;
     picture.hidden = true;
     byId("about-score").textContent = reason(error);
   }
@@ -35,3 +41,4 @@ async function engrave() {
 
 section.addEventListener("toggle", engraveSoon);
 on("show", engraveSoon);
+on("select", engraveSoon);

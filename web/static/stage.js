@@ -4,6 +4,7 @@ import { current, freshPiece, isReady, on, page, session, tell } from "./page.js
 import { DRUMS, describeBars, keyOf, lastEnd, withBars, withRoom } from "./piece.js";
 import { Roll } from "./roll.js";
 import { barStarts } from "./piece.js";
+import { excerpt } from "./edit.js";
 
 /** @import { Piece } from "./piece.js" */
 
@@ -75,7 +76,7 @@ function hints(has, hasOneVoice) {
   const hints = hasOneVoice ? ["This model plays one voice: it adds none to yours."] : [];
   const piece = current();
   if (!has || !piece) hints.push("Without notes, the model begins by itself.");
-  else if (roll.selection) hints.push(`${describeBars(piece, roll.selection)} selected.`);
+  else if (roll.selection) hints.push(`${selectedWords()} selected.`);
   else hints.push("To rewrite, drag over bar numbers, or tap two.");
   return hints;
 }
@@ -91,13 +92,23 @@ export function selectBars(bar, other) {
   const most = (current()?.bars.length ?? 1) - 1;
   const [first, last] = [bar, other].map((each) => Math.min(each, most)).sort((a, b) => a - b);
   roll.selection = [first, last + 1];
-  redraw();
-  enable();
+  tell("select");
+}
+
+/** What is selected in words, "Bars 3 to 5"; empty: all. */
+export function selectedWords() {
+  const piece = current();
+  return piece && roll.selection ? describeBars(piece, roll.selection) : "";
+}
+
+/** The bars that are selected, or all there is. */
+export function selectedPiece() {
+  const piece = current();
+  return piece && roll.selection ? excerpt(piece, roll.selection) : piece;
 }
 
 export function sayBars() {
-  const piece = current();
-  if (piece && roll.selection) say(`${describeBars(piece, roll.selection)} selected.`);
+  if (selectedWords()) say(`${selectedWords()} selected.`);
 }
 
 /**
@@ -115,8 +126,7 @@ export function selectNothing() {
   roll.selection = roll.looks = null;
   roll.chosen = new Set();
   tell("forget");
-  redraw();
-  enable();
+  tell("select");
   say("Nothing selected.");
 }
 
@@ -143,5 +153,7 @@ on("show", show);
 on("show", fold);
 on("server", enable);
 on("draw", () => redraw());
+on("select", () => redraw());
+on("select", enable);
 addEventListener("resize", () => redraw());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
