@@ -330,10 +330,14 @@ def test_the_session_is_there_again_after_a_reload(tab, address):
     go_on_by_the_third(tab)
     tab.click("#undo")
     there = tab.ask(shown)
+    tab.click("#metronome")
+    tab.choose("#volume", "0.2")
     tab.until("etude.isKept")
     open_page(tab, address)
     says(tab, "as you left it")
     assert tab.ask(shown) == there
+    assert tab.ask("document.getElementById('metronome').getAttribute('aria-pressed')") == "true"
+    assert tab.ask("document.getElementById('volume').value") == "0.2"
     assert tab.ask("document.getElementById('s-key').value") == "C major"
     tab.click("#redo")
     tab.click("#clear")

@@ -3,6 +3,7 @@ import { byId } from "./dom.js";
 import "./connection.js";
 import "./cards.js";
 import "./chords.js";
+import "./controls.js";
 import "./editor.js";
 import "./keys.js";
 import "./legend.js";

@@ -1,13 +1,12 @@
 // The row of chords above the roll: a field for each bar, in which one types what shall be there,
 // and sees what is there.
-import { byId, make, setHidden } from "./dom.js";
+import { byId, isOn, make, setHidden, turn } from "./dom.js";
 import { isDuet } from "./duet.js";
 import { server } from "./connection.js";
 import { current, edit, isReady, on, page, request, session, startedPiece, tell } from "./page.js";
 import { barOf, lastEnd, where } from "./piece.js";
 import { post } from "./server.js";
 import { redraw, roll } from "./stage.js";
-import { isOn } from "./transport.js";
 
 /**
  * @import { Piece } from "./piece.js"
@@ -179,7 +178,7 @@ function place(view) {
 function show() {
   const hasBars = page.plays?.grid !== "seconds";
   const was = roll.hasChords;
-  if (chords().length) byId("has-chords").setAttribute("aria-pressed", "true"); // they hold
+  if (chords().length) turn("has-chords", true); // they hold
   roll.hasChords = hasBars && isOn("has-chords");
   setHidden(byId("has-chords"), !hasBars);
   setHidden(row, !roll.hasChords);
@@ -195,8 +194,7 @@ row.addEventListener("focusout", ({ relatedTarget }) => {
 });
 on("show", show);
 byId("has-chords").addEventListener("click", () => {
-  byId("has-chords").setAttribute("aria-pressed", String(!isOn("has-chords")));
+  turn("has-chords");
   show();
 });
-if (matchMedia("(pointer: coarse)").matches)
-  byId("has-chords").setAttribute("aria-pressed", "false");
+if (matchMedia("(pointer: coarse)").matches) turn("has-chords", false);

@@ -71,6 +71,15 @@ export function setHidden(element, isHidden) {
   element.hidden = isHidden;
 }
 
+/** @param {string} id of a button that is on or off */
+export const isOn = (id) => byId(id).getAttribute("aria-pressed") === "true";
+
+/**
+ * Turns a button on or off.
+ * @param {string} id
+ */
+export const turn = (id, on = !isOn(id)) => byId(id).setAttribute("aria-pressed", String(on));
+
 /** @param {HTMLElement} element */
 function leave(element) {
   if (element.contains(document.activeElement)) byId("roll").focus({ preventScroll: true });

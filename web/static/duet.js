@@ -1,6 +1,6 @@
 // Duet: one plays, and where one pauses the model answers in time, until one plays again.
 import { server } from "./connection.js";
-import { byId, field, say } from "./dom.js";
+import { byId, field, say, turn } from "./dom.js";
 import { change, current, freshPiece, newSeed, on, page, request, settings } from "./page.js";
 import { sound, startedPiece, tell } from "./page.js";
 import { barOf, barStarts, clockOf, lastEnd, withNotes } from "./piece.js";
@@ -272,7 +272,7 @@ export function toggleDuet() {
 
 function show() {
   byId("duet").textContent = isPlaying ? "End the duet" : "Begin a duet";
-  byId("duet").setAttribute("aria-pressed", String(isPlaying));
+  turn("duet", isPlaying);
 }
 
 setInterval(tick, 20);

@@ -1,5 +1,5 @@
 // Editing in the roll: by mouse, by touch, and by keys.
-import { byId, field, say, setHidden, setOff } from "./dom.js";
+import { byId, field, isOn, say, setHidden, setOff, turn } from "./dom.js";
 import { edit, nameOf, on, page, sound, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
@@ -33,7 +33,7 @@ let clicked = null;
 let copied = [];
 
 const grid = () => field("grid").value;
-const isDrawing = () => byId("draw").getAttribute("aria-pressed") === "true";
+const isDrawing = () => isOn("draw");
 const canEdit = () => Boolean(page.plays) && !page.writing && !recorder.isOn && !isDuet();
 /** @returns {[low: number, high: number]} */
 const range = () => page.plays?.pitches ?? [0, 127];
@@ -463,7 +463,7 @@ for (const button of document.querySelectorAll("[data-edit]"))
     act(/** @type {HTMLElement} */ (button).dataset.edit ?? ""),
   );
 byId("draw").addEventListener("click", () => {
-  byId("draw").setAttribute("aria-pressed", String(!isDrawing()));
+  turn("draw");
   if (isDrawing()) say("Draw notes: drag to the right for longer ones. Drag a note to move it.");
 });
 byId("zoom-in").addEventListener("click", () => roll.zoomBy(1.5));

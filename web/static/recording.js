@@ -1,6 +1,6 @@
 // Playing in time: it is shown, and heard with what is there, as it is recorded.
 import { added } from "./edit.js";
-import { byId, say } from "./dom.js";
+import { byId, isOn, say, turn } from "./dom.js";
 import { change, current, on, ownNote, page, sound, startedPiece } from "./page.js";
 import {
   barStarts,
@@ -14,7 +14,7 @@ import {
 } from "./piece.js";
 import { Recorder } from "./record.js";
 import { redraw, roll } from "./stage.js";
-import { isOn, playInstead, player, showAt } from "./transport.js";
+import { playInstead, player, showAt } from "./transport.js";
 
 /**
  * @import { Piece } from "./piece.js"
@@ -97,7 +97,7 @@ export function toggleRecord() {
     say("One bar of clicks, then play.");
   }
   byId("record").textContent = recorder.isOn ? "Stop" : "Record";
-  byId("record").setAttribute("aria-pressed", String(recorder.isOn));
+  turn("record", recorder.isOn);
 }
 
 playInstead(playedTo);

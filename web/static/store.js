@@ -8,6 +8,7 @@
 
 const TAB = "etude.session";
 const ALL = "etude.sessions";
+const CONTROLS = "etude.controls";
 const MOST = 12;
 
 /** @returns {Storage[]} of the tab, and of all; none where the browser keeps nothing */
@@ -73,4 +74,19 @@ export function keep(entry, [tab, all] = stores()) {
 /** The name of this tab, which a reload has again: each tab keeps what it changes as its own. */
 export function nameOfTab([tab] = stores()) {
   return read(tab, TAB)?.id?.split("/")[1] ?? Math.random().toString(36).slice(2);
+}
+
+/**
+ * What controls were set to, by their ids.
+ * @returns {Record<string, unknown>}
+ */
+export const controls = ([, all] = stores()) => read(all, CONTROLS) ?? {};
+
+/** @param {Record<string, unknown>} values */
+export function keepControls(values, [, all] = stores()) {
+  try {
+    all?.setItem(CONTROLS, JSON.stringify(values));
+  } catch {
+    // there is no room: they are forgotten
+  }
 }

@@ -4,8 +4,7 @@ import { isDuet } from "./duet.js";
 import { current, model, on, page } from "./page.js";
 import { keyOf } from "./piece.js";
 import { redraw, roll } from "./stage.js";
-import { isOn } from "./transport.js";
-import { byId } from "./dom.js";
+import { byId, isOn, turn } from "./dom.js";
 
 /** @import { Piece } from "./piece.js" */
 
@@ -38,7 +37,7 @@ function show() {
 on("server", () => (asked = NOTHING)); // it answers no more
 on("show", show);
 byId("unlikely").addEventListener("click", () => {
-  byId("unlikely").setAttribute("aria-pressed", String(!isOn("unlikely")));
+  turn("unlikely");
   show();
   redraw();
 });

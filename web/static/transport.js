@@ -1,5 +1,5 @@
 // Playing what there is, from the cursor on.
-import { byId, field, setText } from "./dom.js";
+import { byId, field, isOn, setText, turn } from "./dom.js";
 import { change, current, freshPiece, on, page, session, settings, sound } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, beatsOf, clockOf, lastEnd } from "./piece.js";
 import { Player } from "./player.js";
@@ -52,9 +52,6 @@ function looped(piece) {
   const bar = barStarts(piece).find((start) => start >= end);
   return selectedSteps() ?? [0, bar ?? end];
 }
-
-/** @param {string} id of a button that is on or off */
-export const isOn = (id) => byId(id).getAttribute("aria-pressed") === "true";
 
 /** @param {number | null} step */
 function onStep(step) {
@@ -147,10 +144,7 @@ on("show", () => {
   if (piece?.notes.length && isOther && isTempo(tempo)) settings.forget("s-tempo");
   redraw();
 });
-for (const id of ["loop", "metronome"])
-  byId(id).addEventListener("click", () =>
-    byId(id).setAttribute("aria-pressed", String(!isOn(id))),
-  );
+for (const id of ["loop", "metronome"]) byId(id).addEventListener("click", () => turn(id));
 field("volume").addEventListener("input", () => setVolume(Number(field("volume").value)));
 setVolume(Number(field("volume").value));
 field("play").addEventListener("click", togglePlay);
