@@ -26,6 +26,7 @@ from common.text import counted
 from common.worker_pool import Failed, guarded
 from data.canonical import canonical
 from data.files.read import parse_events
+from data.files.source_text import SUFFIXES
 from data.harmony import chords_of, symbol
 from data.instrument_names import instrument_name
 from data.keys import notated_key
@@ -154,8 +155,9 @@ class Page:
         return Response(self.files[name], headers=HEADERS, media_type=TYPES[Path(name).suffix])
 
     async def list_models(self, request: Request) -> Response:
-        """List the names of the models."""
-        return JSONResponse({"models": list(self.models.paths())}, headers=HEADERS)
+        """List the names of the models, and which files can be opened."""
+        listed = {"models": list(self.models.paths()), "files": [*SUFFIXES, "audio/midi"]}
+        return JSONResponse(listed, headers=HEADERS)
 
     async def sound(self, request: Request) -> Response:
         """Hand out a held note of an instrument as a WAV file."""

@@ -13,6 +13,7 @@ import pytest
 
 from data.ensembles import Ensemble
 from data.files.read import read_score
+from data.files.source_text import SUFFIXES
 from data.midi.io import midi_bytes
 from data.score import DRUMS
 from generation.writing import Writing
@@ -965,6 +966,14 @@ def test_fingers_bring_notes_in(tab):
     tab.touch('[data-pitch="60"]', '[data-pitch="64"]')
     tab.touch('[data-pitch="67"]')
     assert notes(tab) == {(0, 40, 60), (0, 40, 64), (12, 40, 67)}
+    tab.click("[data-how=harmonize]")
+    tab.until("etude.session.now.variations")
+    whole = notes(tab)
+    tab.click("#delete-last")
+    assert status(tab).startswith("1 note deleted")
+    assert whole - notes(tab) == {(12, 40, 67)}
+    tab.click("#delete-last")  # all that was put in together
+    assert notes(tab) == notes(tab, "!n[5]") == whole - {(0, 40, 60), (0, 40, 64), (12, 40, 67)}
 
 
 def test_a_midi_keyboard_brings_notes_in(tab):
@@ -1030,6 +1039,7 @@ def test_a_file_is_dropped_or_opened(tab, tmp_path):
     assert "Acoustic Grand Piano became Violin" in told
     assert tab.ask("etude.piece().tempo[0][0]") == 100
     path.write_bytes(b"no MIDI")
+    assert tab.ask("document.getElementById('file').accept.split(',')") == [*SUFFIXES, "audio/midi"]
     root = tab.call("DOM.getDocument")["root"]["nodeId"]
     node = tab.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
     tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from data.canonical import canonical
+from data.files.source_text import SUFFIXES
 from data.midi.io import midi_bytes, parse_events
 from data.midi.quantize import score_from_events
 from rendering.notation import to_musicxml
@@ -65,7 +66,8 @@ def test_the_page_and_its_files_are_handed_out_and_nothing_else(client):
         "/etc/passwd",
     ):
         assert client.get(path).status_code == 404
-    assert client.get("/models").json() == {"models": ["quartet", "runs/piano"]}
+    listed = client.get("/models").json()
+    assert listed == {"models": ["quartet", "runs/piano"], "files": [*SUFFIXES, "audio/midi"]}
 
 
 def test_nothing_is_fetched_from_elsewhere():

@@ -4,8 +4,9 @@ import { change, model, newTune, on, ownNote, ownVoice, page, session, settings 
 import { sound, startedPiece, tell } from "./page.js";
 import * as duet from "./duet.js";
 import { added } from "./edit.js";
+import { act } from "./editor.js";
 import { Piano } from "./piano.js";
-import { counted, lastEnd, noteName } from "./piece.js";
+import { counted, keyOf, lastEnd, noteName } from "./piece.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
 import { server } from "./connection.js";
@@ -75,11 +76,13 @@ function rest() {
   say("A rest.");
 }
 
+/** Deletes one's own last note, or all that one put in with it. */
 function deleteLast() {
-  const piece = session.now?.piece;
-  const last = piece?.notes.at(-1);
-  if (!piece || !last || page.writing) return;
-  change({ ...piece, notes: piece.notes.filter((note) => note[0] < last[0]) }, "deleted");
+  const own = session.now?.piece.notes.filter((note) => note[5]) ?? [];
+  const last = own.filter((note) => note[0] === own.at(-1)?.[0]);
+  if (!last.length) return say("None of the notes is yours.");
+  roll.chosen = new Set(last.map(keyOf));
+  if (act("delete")) roll.keepInView(last[0][0]);
 }
 
 // --- all at once

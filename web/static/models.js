@@ -21,7 +21,8 @@ const fetched = () =>
     .reduce((sum, entry) => sum + /** @type {PerformanceResourceTiming} */ (entry).transferSize, 0);
 
 async function listNames() {
-  const { models } = await (await fetch("/models")).json();
+  const { models, files } = await (await fetch("/models")).json();
+  field("file").accept = files.join();
   const was = model();
   field("model").replaceChildren(
     ...models.map((/** @type {string} */ name) =>
