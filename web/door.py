@@ -31,7 +31,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "programs": (f"{_WHOLE}(,{_WHOLE})*", _numbers, "numbers, such as 40,41"),
     "counterpoint": _TEXT,
     "rests": _TEXT,
-    "boldness": _DECIMAL,
+    "boldness": (r"[0-2](\.[0-9]{1,6})?|3", float, "a number from 0 to 3"),
     "seed": (_WHOLE, int, "a whole number"),
     "chords": _TEXT,
     "cadence": _TEXT,

@@ -255,7 +255,7 @@ def write_request(message: Json) -> WriteRequest:
             raise MessageError("written must be what asked for the piece")
     request: WriteRequest = _checked(WriteRequest, message | read, "message")
     if how == "rewrite" and request.bars[0] >= request.bars[1]:
-        raise MessageError("select bars of the piece to rewrite")
+        raise MessageError("the piece has no such bars to rewrite")
     if len(request.programs) > MOST_PROGRAMS:
         raise MessageError(f"programs must not be longer than {MOST_PROGRAMS}")
     score = piece.score
@@ -285,8 +285,8 @@ def _checked(kind: Any, data: object, name: str) -> Any:
     known = {each: data[each] for each in hints_of(kind) if data.get(each) is not None}
     try:
         return checked(kind, known, name)
-    except ValueError as error:
-        raise MessageError(str(error)) from None
+    except ValueError as error:  # who asks knows the names of fields alone
+        raise MessageError(str(error).removeprefix(f"{name}.")) from None
 
 
 def _table(data: Json, name: str, width: int, most: int) -> Ints:

@@ -53,9 +53,10 @@ class Models:
             MessageError: there is no model of that name.
             ModelFileError: its file is no model of this program.
         """
-        path = self.paths().get(name)
+        paths = self.paths()
+        path = paths.get(name)
         if path is None:
-            raise MessageError(f"there is no model {name[:80]!r} any more: choose another")
+            raise MessageError(f"there is no model {name[:80]!r}: there are {', '.join(paths)}")
         try:
             return self.read(path)
         except ModelFileError as error:  # no page is told where the server keeps its files

@@ -202,7 +202,7 @@ class Page:
             message |= {"model": model, "piece": read["read"]}
             if how == "rewrite":
                 upbeat = int(piece_of(message).score.has_upbeat)  # which is bar 0
-                message["bars"] = [bar + upbeat for bar in message["bars"]]
+                message["bars"] = [max(bar + upbeat, 0) for bar in message["bars"]]
             task = write(self.models, message)
             pieces = await self._written(task, request)
         finally:

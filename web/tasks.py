@@ -324,7 +324,7 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
     if request.how == "rewrite":
         first, end = (min(bar, len(score.bars)) for bar in request.bars)
         if first >= end:
-            raise MessageError("select bars of the piece to rewrite")
+            raise MessageError("the piece has no such bars to rewrite")
         programs = request.programs or np.unique(score.notes["program"]).tolist()
         seed = rewritten(score, vocabulary, range(first, end), programs)
         return dataclasses.replace(seed, changes=tuple(changes)), None
