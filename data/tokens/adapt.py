@@ -126,9 +126,8 @@ def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -
     down = -(-np.maximum(pitch - high, 0) // 12)
     moved = np.clip(pitch + 12 * (up - down), low, high)  # a range below an octave can only clip
     if np.any(moved != pitch):
-        changes.append(
-            f"{int((moved != pitch).sum())} notes moved by octaves into the model's range"
-        )
+        count = counted(int((moved != pitch).sum()), "note")
+        changes.append(f"{count} moved by octaves into the model's range")
     notes["pitch"] = moved
     return notes
 
