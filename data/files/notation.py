@@ -304,7 +304,11 @@ def _musicxml_of_abc(text: str) -> str:
     try:
         handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))  # accidentals last to the bar's end
         handler.process(text)
-        exporter = GeneralObjectExporter(abcToStreamScore(handler))
+        score = abcToStreamScore(handler)
+        for part in score.parts:
+            if not part.hasMeasures():  # music21 makes none of a single bar
+                part.makeMeasures(inPlace=True)
+        exporter = GeneralObjectExporter(score)
         exporter.makeNotation = False  # else it fills upbeats and short bars with rests
         return str(exporter.parse(), "utf-8")
     # what music21 raises of tunes that it cannot read: it checks little

@@ -350,6 +350,15 @@ def test_strains_of_a_tune_are_played_twice_each_without_a_rest(tmp_path, strain
     assert np.array_equal(notes["onset"][1:], (notes["onset"] + notes["duration"])[:-1])
 
 
+@pytest.mark.parametrize("bars", ["CDEF|", "CDEF"])
+def test_a_tune_may_have_a_single_bar(tmp_path, bars):
+    pytest.importorskip("music21")
+    (tmp_path / "bar.abc").write_text(f"X:1\nT:Bar\nM:4/4\nL:1/4\nK:C\n{bars}\n")
+    score, _ = read_score(tmp_path / "bar.abc", GRID)
+    assert score.notes["pitch"].tolist() == [60, 62, 64, 65]
+    assert score.bars["length"].tolist() == [48]
+
+
 def test_a_repeat_in_a_new_movement_goes_back_to_where_that_begins(tmp_path):
     end = '<barline location="right"><bar-style>light-heavy</bar-style>{}</barline>'
     again = end.format('<repeat direction="backward"/>')
