@@ -82,7 +82,7 @@ class Connection:
             try:
                 try:
                     await self._tell_all(number, TASKS[kind](self.models, message))
-                except ConstraintError as error:
+                except (ConstraintError, MessageError) as error:
                     await self._tell_all(number, blame(self.models, message, error))
             except REFUSALS as error:
                 await self._tell({"id": number, "error": str(error)})

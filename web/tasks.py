@@ -26,7 +26,7 @@ from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.compose import accompany
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import Constraints
 from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
@@ -233,7 +233,7 @@ def suggest(models: Models, message: Json) -> Iterator[Json]:
         yield {"suggested": symbols} if symbols else {}
 
 
-def blame(models: Models, message: Json, error: ConstraintError) -> Iterator[Json]:
+def blame(models: Models, message: Json, error: ValueError) -> Iterator[Json]:
     """Tell the page why a request cannot be, and beside which control; None: no single one."""
     settings, found = message.get("settings"), None
     asked = settings if isinstance(settings, dict) else {}

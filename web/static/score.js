@@ -24,7 +24,8 @@ async function engrave() {
     picture.hidden = true;
     return;
   }
-  const words = `${selectedWords() || "all"}; the model's notes are blue`;
+  const isMixed = new Set(piece.notes.map((note) => note[5])).size > 1;
+  const words = (selectedWords() || "all") + (isMixed ? "; the model's notes are blue" : "");
   try {
     const blob = await (await post("/score", JSON.stringify({ piece }))).blob();
     if (piece !== latest) return;

@@ -218,8 +218,8 @@ function check() {
   if (!isReady() || page.writing) return;
   server.ask("check", request("continue", { variations: 1 }), (told) => {
     settings.complain(told.control ?? null, told.error ?? "");
-    if (!told.error && isBad()) say("");
     if (told.error && !told.control) say(told.error, true);
+    else if (isBad()) say("");
   });
 }
 
