@@ -630,6 +630,8 @@ def test_controls_are_large_enough_for_fingers(tab):
         ".map(its => its.id || its.outerHTML.slice(0, 80))"
     )
     assert small == []
+    (_, _, right, _), (_, _, edge, _) = boxes(tab, "#text-form", "#piano")
+    assert right <= edge
 
 
 def test_the_focus_is_never_lost(tab):
