@@ -583,6 +583,17 @@ def test_a_voice_is_muted_or_heard_alone_and_the_volume_is_low(tab):
     tab.click("#play")
 
 
+def boxes(tab, *selectors):
+    """Left, top, right and bottom of elements in the window."""
+    return [
+        tab.ask(
+            "(b => [b.left, b.top, b.right, b.bottom])"
+            f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
+        for selector in selectors
+    ]
+
+
 @pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
 def test_roll_transport_and_variations_are_in_the_first_screen(tab, address, size):
     if size[0] < 400:
@@ -596,10 +607,9 @@ def test_roll_transport_and_variations_are_in_the_first_screen(tab, address, siz
     assert "Next:" in status(tab)
     assert len({program for _, program, _ in notes(tab)}) == 4
     tab.ask("scrollTo({top: 0, behavior: 'instant'})")
+    parts = ("[data-how=continue]", "#roll-frame", "#play", ".variation:nth-child(4)")
     bar = tab.ask("document.querySelector('.transport').getBoundingClientRect().top")
-    for part in ("[data-how=continue]", "#roll-frame", "#play", ".variation:nth-child(4)"):
-        box = f"document.querySelector('{part}').getBoundingClientRect()"
-        left, top, right, bottom = tab.ask(f"(b => [b.left, b.top, b.right, b.bottom])({box})")
+    for part, (left, top, right, bottom) in zip(parts, boxes(tab, *parts), strict=True):
         assert 0 <= left < right <= size[0]
         is_above_bar = size[0] < 400 and part != "#play"  # which stays in reach there
         assert 0 <= top < bottom <= (bar if is_above_bar else size[1])
