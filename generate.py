@@ -24,6 +24,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from common.cli import (
@@ -156,7 +157,12 @@ def _add_fields(parser: argparse.ArgumentParser) -> None:
         for name, comment in comments_of(kind).items():
             read = number if takes(hints[name], 0.5) else positive_integer
             how = {"type": read, "metavar": "N"} if takes(hints[name], 1) else {}
-            add(*_FLAGS.get(name, [_option(name)]), dest=name, help=comment, **_HOW.get(name, how))
+            add(
+                *_FLAGS.get(name, [_option(name)]),
+                dest=name,
+                help=fill(comment, 76),
+                **_HOW.get(name, how),
+            )
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:

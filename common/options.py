@@ -77,7 +77,7 @@ def comments_of(kind: type) -> dict[str, str]:
     """Return what stands beside each field in the source, and in lines below it, by name."""
     sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
     found = re.findall(r"^    (\w+): .*?  # (.+(?:\n    # .+)*)$", sources, re.MULTILINE)
-    return {name: comment.replace("\n    # ", "\n") for name, comment in found}
+    return {name: comment.replace("\n    #", "") for name, comment in found}
 
 
 def described(hint: Any) -> str:
