@@ -418,11 +418,15 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
 
 @compiled_inside
 def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
-    """Mask durations with which a note would sound on into a chord at the end that lacks it."""
+    """Mask durations with which a note would sound on into a chord at the end that lacks it.
+
+    Who plays chords strikes the last one anew: what still sounds of another would be its bass.
+    """
     asked, parts = rules.asked, rules.parts
     program, pitch = divmod(here.note, asked.pitch_count)
     can_be = triads_with(1 << (pitch + parts.lowest_pitch) % OCTAVE, NONE)
     dominant, tonic = closing_triads(here.key)
+    tonic = tonic if parts.is_monophonic[program] else 0
     for begin, triads in ((here.final_onset - asked.beat, dominant), (here.final_onset, tonic)):
         is_asked = triads == tonic or asked.has_cadence
         is_alien = is_asked and parts.is_pitched[program] and can_be & triads == 0
