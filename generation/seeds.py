@@ -414,11 +414,18 @@ def _pitched(programs: Sequence[int]) -> list[int]:
 
 
 def _to_its_end(score: Score) -> Score:
-    """Return a piece with as many bars more, like its last, as its last note sounds through."""
+    """Return a piece with as many bars more, like its last, as its last note sounds through.
+
+    An upbeat and the last bar make a whole one, if that has room for the note.
+    """
     *meter, _ = score.bars[-1].tolist()
     whole = score.grid.bar_steps(*meter)
-    more = -(-(score.end_step - int(score.bar_starts[-1])) // whole)
+    left = score.end_step - int(score.bar_starts[-1])
+    more = -(-left // whole)
     bars = np.concatenate([score.bars, np.array([(*meter, whole)] * more, BAR)])
+    rest = whole - int(score.bars["length"][0]) * score.has_upbeat
+    if more > 0 and left - (more - 1) * whole <= rest:
+        bars["length"][-1] = rest
     return replace(
         score, bars=bars, tempo_bpm=np.append(score.tempo_bpm, score.tempo_bpm[-1:].repeat(more))
     )

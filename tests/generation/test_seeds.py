@@ -169,6 +169,13 @@ def test_a_voice_is_found_by_its_instrument_then_by_its_place():
     assert tune[["pitch", "program"]].tolist() == [(72, 42)]
 
 
+@pytest.mark.parametrize(("holds", "last"), [(36, 36), (40, 48), (90, 48)])
+def test_the_bar_that_a_tune_sounds_on_through_makes_the_upbeat_a_whole_one(holds, last):
+    notes = [(0, 12, 67, 80, 40), (12, 48 + holds, 72, 80, 40)]
+    tune = piece(notes, bars=[(4, 4, 12), (4, 4, 48)])
+    assert voices_of(tune, QUARTET).score.bars["length"][-1] == last
+
+
 def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
     duet = piece([(0, 48, 48, 80, 0), (0, 48, 72, 80, 33)])
     seed = voices_of(duet, QUARTET, (4, 1))
