@@ -191,7 +191,7 @@ class ConstrainedGrammar:
         is_strict = constraints.counterpoint == STRICT
         leaves_end = not self._plan or self._plan.leaves_end
         # who joins a tune to its end closes with it, even where pieces by themselves fade out
-        joins_end = given.has_note_in_last_bar and length.bars == given.bars
+        joins_end = given.final_position >= 0 and length.bars == given.bars
         closes = leaves_end and (is_strict or bool(constraints.closes) or joins_end)
         asked: Asked = record(
             Asked,
@@ -275,8 +275,8 @@ class ConstrainedGrammar:
             regular: (B,) whether bars are of one length in each; None: as all of them shall be.
         """
         given, rules = self.given, self._rules
-        if given.has_note_in_last_bar and self.length.bars == given.bars:
-            final_position = int(given.notes.onset.max()) - given.last_bar_start
+        if given.final_position >= 0 and self.length.bars == given.bars:
+            final_position = given.final_position
         if self._plan and self.length.bars:  # the last chord is one of these
             last = self._plan.placed[-1].begin - self._plan.last_bar_start
             final_position = np.where(

@@ -53,6 +53,8 @@ class GivenTokens:
         meter: the number of its meter; -1 without bars.
         are_cut: whether they are shortened, as those of a meter that is not known.
         has_note_in_last_bar: whether a given note begins in it.
+        final_position: steps from its bar line to the last given note, 0 for one that sounds on
+            over that line; -1: none sounds in it.
         key: of the given notes; None of very few pitch classes, or of all.
         last_ends: (N,) when the last given note of each number ends; 0: there is none.
         ids: (T,) its tokens without End.
@@ -83,6 +85,9 @@ class GivenTokens:
         self.has_note_in_last_bar = bool(np.any(self.notes.onset >= self.last_bar_start))
         self.key: Key | None = melody_key(pitched_notes(score))
         self._note_ends = self.notes.onset + score.notes["duration"]
+        self.final_position = -1
+        if np.any(self._note_ends > self.last_bar_start):
+            self.final_position = max(int(self.notes.onset.max()) - self.last_bar_start, 0)
         self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
         self.last_ends = np.zeros(vocabulary.counts[Kind.NOTE], dtype=np.int64)
         np.maximum.at(self.last_ends, self.notes.note, self._note_ends)

@@ -10,7 +10,7 @@ from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
 from generation.length import Length
-from generation.seeds import accompanied, continued
+from generation.seeds import accompanied, continued, voices_of
 from tests import music
 from tests.models import QUARTET
 
@@ -128,6 +128,15 @@ def test_who_joins_a_tune_to_its_end_closes_with_it(how, rests, program, down):
     found = roots(written(how, seed=seed, bars=1, rests=rests))
     assert found.count(None) <= 1
     assert set(found) - {None} <= ({0} if down else {0, 1, 4, 9})
+
+
+@pytest.mark.parametrize(("how", "rests"), [(STRICT, NO_RESTS), (FREE, FREE)])
+def test_under_a_tune_that_sounds_on_over_the_last_bar_line_the_last_chord_begins_there(how, rests):
+    tune = [*music.line([67, 72, 71], program=40), (36, 60, 64, 80, 40)]
+    seed = voices_of(music.piece(tune, tempo=80), QUARTET)
+    pieces = written(how, seed=seed, rests=rests)
+    assert roots(pieces).count(None) <= 1
+    assert {int(piece.notes["onset"].max()) for piece in pieces} == {48}
 
 
 def test_nothing_is_asked_of_a_piece_whose_end_is_unknown():
