@@ -392,6 +392,8 @@ class _Rows:
     def keep_chosen(self) -> None:
         """Let the candidates of each piece be as the one that is chosen."""
         pieces, each = self._as_far_as_written(), self._candidates
+        if each == 1:  # and nothing has to be read anew
+            return
         chosen = [
             first + self._writing.choose(pieces[first : first + each])
             for first in range(0, len(pieces), each)
