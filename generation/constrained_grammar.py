@@ -179,6 +179,11 @@ class ConstrainedGrammar:
         return len(self.vocabulary.programs) > FEW_TOGETHER
 
     @property
+    def joined_end(self) -> int:
+        """Where the final chord stands of pieces that end with what is given, or -1."""
+        return self.given.final_position if self.length.bars == self.given.bars else -1
+
+    @property
     def programs(self) -> list[int]:
         """The programs that may play new notes."""
         plays = self._rules.parts.plays
@@ -191,8 +196,7 @@ class ConstrainedGrammar:
         is_strict = constraints.counterpoint == STRICT
         leaves_end = not self._plan or self._plan.leaves_end
         # who joins a tune to its end closes with it, even where pieces by themselves fade out
-        joins_end = given.final_position >= 0 and length.bars == given.bars
-        closes = leaves_end and (is_strict or bool(constraints.closes) or joins_end)
+        closes = leaves_end and (is_strict or bool(constraints.closes) or self.joined_end >= 0)
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,
@@ -275,8 +279,8 @@ class ConstrainedGrammar:
             regular: (B,) whether bars are of one length in each; None: as all of them shall be.
         """
         given, rules = self.given, self._rules
-        if given.final_position >= 0 and self.length.bars == given.bars:
-            final_position = given.final_position
+        if given.has_note_in_last_bar and self.joined_end >= 0:
+            final_position = self.joined_end
         if self._plan and self.length.bars:  # the last chord is one of these
             last = self._plan.placed[-1].begin - self._plan.last_bar_start
             final_position = np.where(

@@ -227,6 +227,8 @@ class Writing:
         grammar, style, asked = self._grammar, self.model.style, self.request.constraints
         vocabulary, given = grammar.vocabulary, grammar.given.seed.score
         finals = style.draw_final_positions(count, rng, grammar.meter)
+        if grammar.joined_end >= 0:
+            finals[:] = grammar.joined_end
         beat = vocabulary.grid.steps_per_beat
         if grammar.given.bars:  # whose bars are regular goes on with such
             may_be = asked.regular_bars is None and vocabulary.grid.has_meter
