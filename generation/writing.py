@@ -258,6 +258,10 @@ class Writing:
             return []
         return self.model.style.draw_ensembles(count, rng, self._grammar.programs)
 
+    def _rng(self, number: int) -> np.random.Generator:
+        """Return the random numbers of a piece, by its number."""
+        return np.random.default_rng((self.request.random_seed, number))
+
     def _draw_forms(self, rows: _Rows, first: int) -> None:
         """Draw the forms of pieces from nothing whose second bar begins."""
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self.model.vocabulary
@@ -269,8 +273,7 @@ class Writing:
             number = rows.ids[row] - vocabulary.first(Kind.BAR)
             first_bar, final = (int(state.at[row][n]) for n in ("bar_start", "final_position"))
             last_bar = first_bar + (bars - 2) * int(vocabulary.whole_bars[number])
-            rng = np.random.default_rng((self.request.random_seed, first + row))
-            meter = vocabulary.meters[number]
+            meter, rng = vocabulary.meters[number], self._rng(first + row)
             form = self.model.style.draw_form(meter, first_bar, bars, final, last_bar, rng)
             if form and form.repeats:
                 rows.forms[row] = form
@@ -282,14 +285,12 @@ class Writing:
             number, form: of the piece.
             drawn: the row in which it began, with what was drawn for it.
         """
-        piece, rows = self.pieces[number], None
-        rng = np.random.default_rng((self.request.random_seed, number))
+        piece, rows, rng = self.pieces[number], None, self._rng(number)
         score = piece.score
         for repeat in form.repeats:
             if rows:
                 yield from rows.until(repeat.begin_step)
-                rows.keep_chosen()
-                score = _spliced(rows.pieces[0].score, score)
+                score = _spliced(rows.best.score, score)
             seed = repeating(score, repeat, self.model.vocabulary)
             if seed is None or (
                 self._is_strict and has_parallels_at(seed.score, repeat.begin_step)
@@ -389,13 +390,11 @@ class _Rows:
                     if (note.onset_steps, note.program, note.note.pitch) not in kept
                 ]
             if not is_over:
-                self.keep_chosen()
+                self._keep_chosen()
 
-    def keep_chosen(self) -> None:
+    def _keep_chosen(self) -> None:
         """Let the candidates of each piece be as the one that is chosen."""
         pieces, each = self._as_far_as_written(), self._candidates
-        if each == 1:  # and nothing has to be read anew
-            return
         chosen = [
             first + self._writing.choose(pieces[first : first + each])
             for first in range(0, len(pieces), each)
@@ -409,6 +408,12 @@ class _Rows:
         """Write to the end of the bar of a step, or of the pieces, and give no notes."""
         while self.state.at["bar_start"].min() <= step and next(self.turns, None) is not None:
             yield []
+
+    @property
+    def best(self) -> Piece:
+        """The best of all rows, as far as they are written; they stay as the sampler has them."""
+        pieces = self._as_far_as_written()
+        return pieces[self._writing.choose(pieces)]
 
     @property
     def pieces(self) -> list[Piece]:

@@ -468,6 +468,19 @@ def test_in_strict_counterpoint_no_repeat_begins_with_parallels(model, monkeypat
         assert any(repeats) == (how == FREE)
 
 
+def test_the_candidates_go_on_as_they_are_where_a_later_repeat_is_left_out(model, monkeypatch):
+    repeats = (Repeat(48, 96, 48, True), Repeat(192, 240, 48, True))
+    formed = replace(model, style=Style(forms=(Form((4, 4), 48, 8, 36, repeats),)))
+    judge = with_critic(formed, "pace: onsets a bar", 1.0)
+    asked = Constraints(time_signature=(4, 4), counterpoint=STRICT, rests=NO_RESTS)
+    request = Request(None, Length(bars=8), asked, samples=6, candidates=4, random_seed=3)
+    monkeypatch.setattr("generation.writing.has_parallels_at", lambda _, step: step == 192)
+    left_out = [piece.ids for piece in compose(judge, request)]
+    one = replace(judge, style=replace(judge.style, forms=(Form((4, 4), 48, 8, 36, repeats[:1]),)))
+    for ids, other in zip(left_out, compose(one, request), strict=True):
+        assert np.array_equal(ids, other.ids)
+
+
 def passages(score, begin, is_whole):
     """Onsets and pitches of what begins in 48 steps: of all programs, or of each by itself."""
     notes = score.notes[(score.notes["onset"] >= begin) & (score.notes["onset"] < begin + 48)]
