@@ -58,8 +58,8 @@ class Constraints:
             the rest of a given bar; None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; TOGETHER: it rests only
             where all do; FREE or None, likewise.
-        closes: the final chord is a triad in root position, as always in strict counterpoint; None:
-            as its music is.
+        closes: the final chord is a triad in root position, as always in strict counterpoint, and
+            under the end of what is given; None: as its music is.
         monophonic: programs that play a note at a time; all do in strict counterpoint.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.

@@ -345,11 +345,8 @@ def note_deadline(rules: Rules, one: One, earliest: int) -> int:
     same program and pitch begins.
     """
     asked, given, here = rules.asked, rules.given, one.here
-    most, last, program = (
-        asked.most_sounding,
-        len(given.is_open) - 1,
-        here.note // asked.pitch_count,
-    )
+    most, last = asked.most_sounding, len(given.is_open) - 1
+    program = here.note // asked.pitch_count
     is_late = asked.last_bar < NEVER and here.expected_end < earliest
     deadline = here.latest_end if is_late else here.expected_end
     if asked.last_chance >= 0 and not here.is_last:

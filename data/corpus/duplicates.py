@@ -7,7 +7,7 @@ say, is but a few of a piece's runs.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def find_works(
     """
     numbers: dict[bytes, int] = {}
     first = [numbers.setdefault(mark, number) for number, mark in enumerate(fingerprints)]
-    alike = [np.stack([np.arange(len(found)), np.array(first, dtype=np.int64)])]
+    alike = [*enumerate(first)]
     begins = offsets([len(sketch) for sketch in found])
     piece, runs = segment_ids(begins), np.concatenate([np.empty(0, np.uint32), *found])
     order = np.lexsort((piece, runs))
@@ -119,19 +119,24 @@ def find_works(
         pair, shared = np.unique(np.concatenate(pairs), return_counts=True)
         one, other = np.divmod(pair, len(found))
         least = np.maximum(LEAST_RUNS, SHARE * np.minimum(sizes[one], sizes[other]))
-        alike.append(np.stack([one, other])[:, shared >= least])
+        is_work = shared >= least
+        alike += zip(one[is_work].tolist(), other[is_work].tolist(), strict=True)
     works: dict[int, list[int]] = {}
-    tied = first_tied(len(found), np.concatenate(alike, axis=1))
-    for number, first_piece in enumerate(tied.tolist()):
+    for number, first_piece in enumerate(first_tied(len(found), alike)):
         works.setdefault(first_piece, []).append(number)
     return list(works.values())
 
 
-def first_tied(count: int, pairs: Ints) -> Ints:
-    """Return (count,), the first number to which pairs (2, N) tie each, by others perhaps."""
-    from scipy.sparse import coo_array  # here, for it takes long to import
-    from scipy.sparse.csgraph import connected_components
+def first_tied(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Return for each number below a count the first to which pairs tie it, by others perhaps."""
+    first = list(range(count))
 
-    graph = coo_array((np.ones(pairs.shape[1]), tuple(pairs)), (count, count))
-    of = connected_components(graph, directed=False)[1]
-    return np.asarray(np.unique(of, return_index=True)[1][of])
+    def root(number: int) -> int:
+        while first[number] != number:
+            first[number] = number = first[first[number]]
+        return number
+
+    for pair in pairs:
+        begin, end = sorted(map(root, pair))
+        first[end] = begin
+    return [*map(root, range(count))]

@@ -75,7 +75,7 @@ def first_versions(tunes: Sequence[Score]) -> list[int]:
         for begin in range(len(intervals) - RUN + 1):
             run = intervals[begin : begin + RUN].tobytes()
             alike.append((number, seen.setdefault(run, number)))
-    return list(first_tied(len(tunes), np.array(alike).reshape(-1, 2).T).tolist())
+    return first_tied(len(tunes), alike)
 
 
 def _split(name: str) -> str:
