@@ -5,11 +5,11 @@ from torch import Tensor, nn
 
 
 class BlockDropout(nn.Module):
-    """Dropout of whole blocks of features: those of a block are kept or dropped together.
+    """Dropout of whole blocks of features: the features of a block are kept or dropped together.
 
     Args:
-        widths: of the blocks, one after the other; features count from 1.
-        p: share of them that is dropped.
+        widths: how many features each block has, block after block; features count from 1.
+        p: the share of blocks that is dropped.
     """
 
     block_of: Tensor  # int64 (S + 1,)
@@ -21,7 +21,7 @@ class BlockDropout(nn.Module):
         self.register_buffer("block_of", nn.functional.pad(block_of, (1, 0)), persistent=False)
 
     def forward(self, bag: Tensor) -> Tensor | None:
-        """Return the weights (B T, K) of the features of a bag (B, T, K); None: all are 1."""
+        """Return the weight (B T, K) of each feature in a bag (B, T, K); None: all are 1."""
         if not self.training or self.p == 0:
             return None
         kept = torch.rand(*bag.shape[:-1], self.n_blocks, device=bag.device) >= self.p

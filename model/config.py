@@ -1,4 +1,4 @@
-"""What a decoder looks like, and how ids are chosen from its logits; no torch is needed."""
+"""The options of a decoder, and of choosing ids from its logits; this module needs no torch."""
 
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal
@@ -6,37 +6,37 @@ from typing import Annotated, Literal
 from common.interface import OCTAVE
 from common.options import Options, Positive, Range, Share
 
-REACH = 24  # semitones of the interval head; all notes farther away share one row
-STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # distances that it has rows for, and of no reference
-NEAR = 9  # steps of the end head; all ends farther away share one row
-END_ROWS = 2 * NEAR + 3  # for each end: distances, beyond the longest duration, none
-LONGEST = 512.0  # steps, the longest period of rotary_time
+REACH = 24  # semitones up or down that the interval head tells apart; beyond, all count as 24
+STEPS, CLASSES = 2 * REACH + 2, OCTAVE + 1  # its rows of distances; the last of each: no reference
+NEAR = 9  # grid steps before or after that the end head tells apart; beyond, all count as 9
+END_ROWS = 2 * NEAR + 3  # for each end: the distances, too far for a Duration, no end
+LONGEST = 512.0  # grid steps: the longest period of rotary_time
 
 Size = Annotated[int, Range(1, 2**20)]
 SizeOrNone = Annotated[int, Range(0, 2**20)]
-Dropout = Annotated[float, Range(0, 0.99)]  # of all, nothing would be left to scale up
+Dropout = Annotated[float, Range(0, 0.99)]  # at 1, nothing would be left to scale up
 Positions = Literal["sinusoidal", "rotary", "rotary_time"]
 
 
 @dataclass(frozen=True)
 class DecoderOptions(Options):
-    """What people choose of a decoder."""
+    """What people can choose about a decoder."""
 
-    n_layer: Size = 4  # blocks, one after the other
-    n_head: Size = 4  # H, attention heads in each attention sub-layer
-    n_embd: Size = 128  # D, width of the residual stream; n_head times an even number
-    context_length: Size = 512  # C, the most tokens that are seen at once
-    dropout: Dropout = 0.0  # share of numbers zeroed, in training, after embedding and sub-layers
-    side_dropout: Dropout = 0.0  # share of the side input's blocks zeroed, token by token, likewise
-    n_attention: Literal[1, 2] = 1  # attention sub-layers a block; 2: one in an encoder's place
-    positions: Positions = "rotary"  # added to embeddings, or (rotary) turning queries and keys
+    n_layer: Size = 4  # the number of blocks, one after the other
+    n_head: Size = 4  # H, the number of attention heads in each attention sub-layer
+    n_embd: Size = 128  # D, the width of the residual stream: n_head times an even number
+    context_length: Size = 512  # C, the most tokens that the model can see at once
+    dropout: Dropout = 0.0  # in training, share of numbers set to 0 after embedding and sub-layers
+    side_dropout: Dropout = 0.0  # in training, the share of side-input blocks hidden at each token
+    n_attention: Literal[1, 2] = 1  # attention sub-layers in each block; the 2017 decoder has 2
+    positions: Positions = "rotary"  # waves added to embeddings, or rotated queries and keys
     norm: Literal["layer", "rms"] = "rms"  # LayerNorm (mean 0, variance 1, bias) or RMSNorm
-    norm_position: Literal["post", "pre"] = "pre"  # after each residual sum, or before sub-layers
-    activation: Literal["relu", "squared_relu"] = "squared_relu"  # feed-forward
-    qk_norm: bool = True  # queries and keys are brought to a root mean square of 1
-    bias: bool = False  # the feed-forward layer's b_1 and b_2
-    interval_head: bool = True  # logits of notes by distance from what was heard, added to others
-    end_head: bool = True  # logits of durations by distance from where other notes end, likewise
+    norm_position: Literal["post", "pre"] = "pre"  # after residual sums, or before each sub-layer
+    activation: Literal["relu", "squared_relu"] = "squared_relu"  # in the feed-forward layer
+    qk_norm: bool = True  # scale queries and keys to a root mean square of 1
+    bias: bool = False  # give the feed-forward layer its biases b_1 and b_2
+    interval_head: bool = True  # also score notes by their interval from notes that were heard
+    end_head: bool = True  # also score durations by how near they end to other notes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,24 +51,24 @@ class DecoderOptions(Options):
 
 @dataclass(frozen=True)
 class DataShape(Options):
-    """What the data decide of a decoder: the vocabulary and the side input."""
+    """What the data decide about a decoder, by their vocabulary and side input."""
 
-    vocabulary_size: Size  # V, how many different token ids there are
-    side_blocks: tuple[SizeOrNone, ...] = ()  # features in each block of the side input; (): none
-    n_programs: SizeOrNone = 0  # P, programs with references in the side input (`IntervalHead`)
-    n_pitches: SizeOrNone = 0  # N, pitches a program
-    first_note: SizeOrNone = 0  # id of the first of these P N notes
-    n_classes: Literal[0, 12] = 0  # pitch classes that are told to sound (`IntervalHead`)
-    n_durations: SizeOrNone = 0  # durations that one id tells (`EndHead`)
-    first_duration: SizeOrNone = 0  # id of the first of them; the one before, Extend, adds the last
+    vocabulary_size: Size  # V, the number of different token ids
+    side_blocks: tuple[SizeOrNone, ...] = ()  # features in each block of side input; (): none
+    n_programs: SizeOrNone = 0  # P, programs that have references in the side input
+    n_pitches: SizeOrNone = 0  # N, how many pitches each program has
+    first_note: SizeOrNone = 0  # the id of the first of these P N notes
+    n_classes: Literal[0, 12] = 0  # pitch classes that `SideInput.sounding` tells, if any
+    n_durations: SizeOrNone = 0  # how many Durations there are (`EndHead`)
+    first_duration: SizeOrNone = 0  # the id of the first; the id before it is Extend
 
 
 @dataclass(frozen=True)
 class DecoderConfig(DecoderOptions, DataShape):
-    """The shape of a decoder, all that `Decoder` is built from.
+    """The shape of a decoder: everything that `Decoder` is built from.
 
     Raises:
-        ValueError: a value that no decoder can have; the message names the field.
+        ValueError: no decoder can have this value; the message names the field.
     """
 
     def __post_init__(self) -> None:
@@ -84,26 +84,26 @@ class DecoderConfig(DecoderOptions, DataShape):
 
     @property
     def has_interval_head(self) -> bool:
-        """Whether there is an `IntervalHead`."""
+        """Whether the decoder has an `IntervalHead`."""
         return self.interval_head and bool(self.side_blocks) and self.n_programs > 0
 
     @property
     def has_end_head(self) -> bool:
-        """Whether there is an `EndHead`."""
+        """Whether the decoder has an `EndHead`."""
         return self.end_head and bool(self.side_blocks) and self.n_durations > 0
 
     @property
     def n_features(self) -> int:
-        """S, the features of the side input, numbered from 1."""
+        """S, how many features the side input has; they are numbered from 1."""
         return sum(self.side_blocks)
 
 
 def interval_rows(n_programs: int, n_classes: int) -> int:
-    """Return how many rows the interval head's table has: steps, classes, parallels, verticals."""
+    """Return how many rows the interval head has: for steps, classes, parallels and verticals."""
     return n_programs * (3 * (STEPS + CLASSES) + OCTAVE + n_classes)
 
 
-# The fields that weights must fit: all that people choose but dropout and the context.
+# The options that decide the shape of the weights: all but dropout and the context length.
 _ASIDE = ("dropout", "side_dropout", "context_length")
 SHAPE = tuple(f.name for f in fields(DecoderOptions) if f.name not in _ASIDE)
 
@@ -113,13 +113,13 @@ class SamplingOptions(Options):
     """How one id is chosen from logits; by default as the model says, without any filter.
 
     Raises:
-        ValueError: a value out of range; the message names it.
+        ValueError: a value is out of range; the message names it.
     """
 
-    temperature: Annotated[float, Range(0)] = 1.0  # of pitches, or of all: below 1 safer, above
-    # bolder; 0: the likeliest
+    temperature: Annotated[float, Range(0)] = 1.0  # below 1 is safer, above 1 bolder; 0 always
+    # takes the likeliest; with rhythm_temperature, for pitches alone
     top_k: Positive | None = None  # only the k likeliest ids
-    top_p: Annotated[float, Range(1e-9, 1)] = 1.0  # only the likeliest that together are so likely
+    top_p: Annotated[float, Range(1e-9, 1)] = 1.0  # only the likeliest ids whose chances reach this
     min_p: Share = 0.0  # only ids at least this likely, as a share of the likeliest
-    rhythm_temperature: Annotated[float, Range(1e-9)] | None = None  # of all else: when notes
-    # begin, who plays, how long
+    rhythm_temperature: Annotated[float, Range(1e-9)] | None = None  # for all but pitches: when
+    # notes begin, who plays them, and how long they last

@@ -1,9 +1,10 @@
-"""All that exists only to train faster on a CPU: equals of plain PyTorch, swapped in by `speed_up`.
+"""Trains faster on a CPU, with layers that equal those of plain PyTorch; `speed_up` puts them in.
 
-Nothing else depends on this file. A decoder without it computes the same, to rounding, and has the
-same weights under the same names; but in bfloat16 it depends on the number of threads. Each piece
-stays for as long as it saves 5% of a training step: `benchmarks.training --pieces` measures it,
-benchmarks/RESULTS.md has the figures. On other devices every piece is torch's own operation.
+Nothing else depends on this file. A decoder without it has the same weights under the same names,
+and computes the same up to rounding; but in bfloat16 its results depend on the number of threads.
+Each piece stays here for as long as it saves 5% of a training step: `benchmarks.training --pieces`
+measures it, and benchmarks/RESULTS.md has the figures. On other devices each piece falls back to
+torch's own operation.
 """
 
 import math
@@ -34,23 +35,23 @@ def causal_bands(
     causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """Compute `scaled_dot_product_attention`, in bands where a whole sequence is read causally."""
+    """Compute `scaled_dot_product_attention`; if it is causal and on a CPU, band by band."""
     T = query.shape[-2]
     if not _on_cpu(query) or mask is not None or not causal:
         return scaled_dot_product_attention(query, key, value, mask, causal=causal, scale=scale)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     flat = (x.reshape(-1, T, x.shape[-1]) for x in (query, key, value))  # (..., T, d) -> (N, T, d)
-    if query.requires_grad and T % 16:  # the softmax's gradient would depend on torch's threads
+    if query.requires_grad and T % 16:  # else the softmax's gradient depends on torch's threads
         flat = (functional.pad(x, (0, 0, 0, -T % 16)) for x in flat)
     output: Tensor = _CausalBands.apply(*flat, scale)  # type: ignore[no-untyped-call]
     return output[:, :T].reshape(*query.shape[:-1], -1)  # (N, T, d_v) -> (..., T, d_v)
 
 
 class _CausalBands(torch.autograd.Function):
-    """Causal attention of query (N, T, d_k), key (N, T, d_k) and value (N, T, d_v), in bands.
+    """Causal attention of query (N, T, d_k), key (N, T, d_k) and value (N, T, d_v), band by band.
 
-    A band of `ROWS` queries meets the keys up to its own end alone: nearly half of the products
-    are spared, and what is between them stays in the processor's cache.
+    A band of `ROWS` queries meets only the keys up to its own end. This saves nearly half of the
+    products, and what lies between them stays in the processor's cache.
     """
 
     ROWS = 128
@@ -89,19 +90,19 @@ class _CausalBands(torch.autograd.Function):
 
 
 def _product(x: Tensor, y: Tensor) -> Tensor:
-    """Return batched products (N, I, O) of x (N, I, K) and y (N, K, O)."""
+    """Return the batched product (N, I, O) of x (N, I, K) and y (N, K, O)."""
     with steady_products():
         return x.bmm(y)
 
 
 def _add_product(to: Tensor, x: Tensor, y: Tensor) -> None:
-    """Add to (N, I, O) what `_product` returns."""
+    """Add what `_product` returns to `to`, (N, I, O)."""
     with steady_products():
         to.baddbmm_(x, y)
 
 
 class BandedAttention(MultiHeadAttention):
-    """The same, but that causal attention is computed in bands."""
+    """`MultiHeadAttention` with causal attention computed band by band."""
 
     attend = staticmethod(causal_bands)
 
@@ -110,7 +111,7 @@ class BandedAttention(MultiHeadAttention):
 
 
 class SteadyLinear(nn.Linear):
-    """torch's Linear, in bfloat16 the same with any number of threads."""
+    """torch's Linear, with results in bfloat16 that do not depend on the number of threads."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., M), as torch's does."""
@@ -124,8 +125,8 @@ class SteadyLinear(nn.Linear):
 class _Mapped(torch.autograd.Function):
     """x W^T + b in bfloat16.
 
-    The gradient of W, a sum over all rows, is one of sums over `ROWS` at most: sums of more are
-    shared among threads.
+    The gradient of W sums over all rows. Here it is a sum of sums over at most `ROWS` rows, since
+    torch divides longer sums among its threads.
     """
 
     ROWS = 1024
@@ -155,10 +156,10 @@ class _Mapped(torch.autograd.Function):
 
 
 class FastRMSNorm(nn.RMSNorm):
-    """torch's RMSNorm with a derivative in fewer passes over memory."""
+    """torch's RMSNorm, with a derivative that passes over memory fewer times."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Norm (..., D), as torch's does."""
+        """Normalize float (..., D), as torch's RMSNorm does."""
         if not x.requires_grad or not _on_cpu(x):
             return super().forward(x)
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
@@ -190,13 +191,14 @@ class _Normed(torch.autograd.Function):
 
 
 class FastDropout(nn.Dropout):
-    """torch's Dropout with cheaper random numbers: 64 bits are drawn at once, for 4 numbers.
+    """torch's Dropout with cheaper random numbers: 64 bits are drawn at once, for four of them.
 
-    The share that is zeroed is p to the nearest 2^-15, and what is kept is scaled by just that.
+    The share that is set to 0 is p, rounded to a multiple of 2^-15. The rest is scaled by exactly
+    that share.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Zero a share p of float x, of any shape, and scale up the rest, while training."""
+        """In training, set a share p of float x, of any shape, to 0, and scale up the rest."""
         if not self.training or self.p == 0 or not _on_cpu(x):
             return super().forward(x)
         dropped: Tensor = _Dropped.apply(x, self.p)  # type: ignore[no-untyped-call]
@@ -204,7 +206,7 @@ class FastDropout(nn.Dropout):
 
 
 class _Dropped(torch.autograd.Function):
-    """x times a random 0 or 1 / (1 - p)."""
+    """x times 0 or 1 / (1 - p), at random."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
@@ -212,7 +214,7 @@ class _Dropped(torch.autograd.Function):
         keep = round((1 - p) * 2**15)
         drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         drawn = drawn.view(torch.int16)[: x.numel()].view(x.shape)
-        # all bits set where what was drawn, in [0, 2^15), is less than `keep`: sign, then smeared
+        # set all bits where the number drawn, in [0, 2^15), is below `keep`: its sign bit, smeared
         mask = drawn.bitwise_and_(2**15 - 1).sub_(keep).bitwise_right_shift_(15).to(bits)
         ctx.save_for_backward(mask)
         ctx.scale = 2**15 / keep
@@ -225,7 +227,7 @@ class _Dropped(torch.autograd.Function):
 
 
 def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Return x * scale where all bits of the mask are set, 0 where none is."""
+    """Return x * scale where all bits of the mask are set, and 0 where none is."""
     return (x.contiguous().view(mask.dtype) & mask).view(x.dtype).mul_(scale)
 
 
@@ -233,10 +235,10 @@ def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
 
 
 class FastIntervalHead(IntervalHead):
-    """The same in compiled loops."""
+    """`IntervalHead` in compiled loops."""
 
     def added(self, logits: Tensor, first: int, x: Tensor, side: SideInput[Tensor]) -> Tensor:
-        """Return logits with those of the notes added, as `IntervalHead` does, in float32."""
+        """Return the logits with those of the notes added, as `IntervalHead` does, in float32."""
         if not _on_cpu(x):
             return super().added(logits, first, x, side)
         at = Notes(self.n_programs, self.n_pitches, first, self.n_classes)
@@ -247,7 +249,7 @@ class FastIntervalHead(IntervalHead):
 
 
 class _WithIntervals(torch.autograd.Function):
-    """Logits (B, T, V) and those of notes by distance, of a table's (B, T, R)."""
+    """Adds to logits (B, T, V) those of notes by distance, which a table gives (B, T, R)."""
 
     @staticmethod
     def forward(
@@ -277,7 +279,7 @@ class _WithIntervals(torch.autograd.Function):
 
 
 def _rows(x: Tensor) -> NDArray[Any]:
-    """Return the memory of x (B, T, ...) as (B T, ...)."""
+    """Return x (B, T, ...) as an array (B T, ...) that shares its memory."""
     rows: NDArray[Any] = x.detach().contiguous().flatten(0, 1).numpy()
     return rows
 
@@ -286,7 +288,7 @@ def _on_cpu(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
 
-# What `benchmarks.training --pieces` measures: a class, and the faster one in its place.
+# The pieces that `benchmarks.training --pieces` measures: a class, and the faster one in its place.
 PIECES: dict[str, tuple[type[nn.Module], type[nn.Module]]] = {
     "attention": (MultiHeadAttention, BandedAttention),
     "norms": (nn.RMSNorm, FastRMSNorm),
@@ -296,11 +298,11 @@ PIECES: dict[str, tuple[type[nn.Module], type[nn.Module]]] = {
 
 
 def speed_up(decoder: nn.Module, without: Collection[str] = ()) -> None:
-    """Swap the layers of a decoder, in place, for equals that are faster on a CPU.
+    """Replace the layers of a decoder, in place, by equals that are faster on a CPU.
 
     Args:
         decoder: to train; its weights stay the very same tensors.
-        without: names of pieces to leave out, for measuring them.
+        without: names of PIECES to leave out, to measure what they save.
     """
     faster = dict(pair for name, pair in PIECES.items() if name not in without)
     faster[nn.Linear] = SteadyLinear

@@ -11,14 +11,14 @@ from model.interval_head import IntervalHead
 from model.layers import Block, make_norm
 from model.positions import Rotary, Sinusoidal
 
-SIDE_STD = 0.3  # of the features' vectors at first: smaller than ids', since some 60 are summed
+SIDE_STD = 0.3  # initial std of feature vectors; ids have 1, but some 60 features are summed
 
 
 class Decoder(nn.Module):
-    """Embedding, positions, blocks, head: the 2017 paper's decoder, or a GPT of today's parts.
+    """Embedding, positions, blocks, and a head: the decoder of the 2017 paper, or a modern GPT.
 
     Args:
-        config: its shape.
+        config: the shape of the decoder.
     """
 
     temperature: Tensor
@@ -27,7 +27,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary_size, config.n_embd)
-        # a token's vector is that of the id and those of all features that stand beside it, summed
+        # a token's vector is the sum of its id's vector and those of all features beside it
         self.side, S = None, config.n_features
         if S:
             self.side = nn.EmbeddingBag(S + 1, config.n_embd, mode="sum", padding_idx=0)
@@ -40,35 +40,36 @@ class Decoder(nn.Module):
             self.positions = Rotary(config.n_embd // config.n_head, by_time)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
-        # post-norm blocks end in a norm of their own
+        # a post-norm block already ends in a norm
         self.norm = make_norm(config) if config.norm_position == "pre" else nn.Identity()
         self.head = nn.Linear(config.n_embd, config.vocabulary_size, bias=False)
         shape = config.n_embd, config.n_programs, config.n_pitches, config.n_classes
         self.interval_head = IntervalHead(*shape) if config.has_interval_head else None
         self.end_head = EndHead(config.n_embd, config.n_durations) if config.has_end_head else None
-        self.register_buffer("temperature", torch.ones(()))  # of logits, outside of training
+        self.register_buffer("temperature", torch.ones(()))  # divides logits, except in training
         self.apply(_initialize)
         for name, weight in self.named_parameters():
             if name.startswith(("head.", "interval_head.", "end_head.")) or name.endswith(
                 ("w_o.weight", "w_2.weight")
             ):
-                nn.init.zeros_(weight)  # every block starts as the identity, every guess as even
+                nn.init.zeros_(weight)  # at first, blocks do nothing and ids are equally likely
         if self.side is not None:
-            nn.init.normal_(self.side.weight[1:], std=SIDE_STD)  # feature 0 is none
+            nn.init.normal_(self.side.weight[1:], std=SIDE_STD)  # number 0 stands for no feature
             nn.init.zeros_(self.side.weight[0])
 
     def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
-        """Return the logits of the token after each of `ids`.
+        """Return the logits of the token that follows each of `ids`.
 
         Args:
             ids: int64 (B, T) in [0, V).
-            side: the side input of a decoder that has one.
+            side: the side input; a decoder that was built for one needs it.
 
         Returns:
             float (B, T, V).
 
         Raises:
-            ValueError: more tokens than the context holds, or a side input that does not fit.
+            ValueError: there are more tokens than the context holds, or the side input does not
+                fit.
         """
         T, context = ids.shape[1], self.config.context_length
         if context < T:
@@ -82,7 +83,7 @@ class Decoder(nn.Module):
     def _embed(
         self, ids: Tensor, side: SideInput[Tensor] | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        """Return what enters the blocks, (B, T, D), and the angles of rotary positions, if any."""
+        """Return what enters the blocks, (B, T, D), and the angles of rotary positions or None."""
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
         positions = torch.arange(ids.shape[1], device=ids.device)  # (T,)
         if (side is None) != (self.side is None):
@@ -98,7 +99,7 @@ class Decoder(nn.Module):
         return self.dropout(x), rotation
 
     def _logits(self, x: Tensor, side: SideInput[Tensor] | None) -> Tensor:
-        """Return logits (B, T, V) of what leaves the blocks, (B, T, D)."""
+        """Return the logits (B, T, V) for what leaves the blocks, (B, T, D)."""
         logits: Tensor = self.head(x)  # (B, T, D) -> (B, T, V)
         if self.interval_head is not None and side is not None:
             first = self.config.first_note
@@ -112,7 +113,11 @@ class Decoder(nn.Module):
 
 
 def _initialize(module: nn.Module) -> None:
-    """Draw normal weights: 0.5 / sqrt(fan-in), GPT-2's 0.02 at its width; embeddings of size 1."""
+    """Draw weights from normal distributions.
+
+    The std of a linear layer is 0.5 / sqrt(fan-in), which is GPT-2's 0.02 at GPT-2's width. That of
+    an embedding is 1.
+    """
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=0.5 * module.in_features**-0.5)
         if module.bias is not None:

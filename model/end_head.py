@@ -1,4 +1,4 @@
-"""Logits of durations by where other notes end: those that end together last unlike steps."""
+"""Logits of durations by where other notes end."""
 
 import torch
 from torch import Tensor, nn
@@ -6,19 +6,21 @@ from torch import Tensor, nn
 from common.interface import ENDS
 from model.config import END_ROWS, NEAR
 
-BEYOND, NONE = END_ROWS - 2, END_ROWS - 1  # rows: Extend, to end beyond it; all other ids
+BEYOND, NONE = END_ROWS - 2, END_ROWS - 1  # rows: of an Extend that falls short; of all else
 
 
 class EndHead(nn.Module):
-    """Logits of Extend and Durations by their distance from ends, added to those by the id itself.
+    """Logits of Extend and the Durations by their distance from ends, added to those by id.
 
-    Half of the notes of a performance end with others, when the pedal is let go; each lasts another
-    number of steps, which a head with a row a duration learns one by one. This one has a row a
-    distance, as `IntervalHead` has for pitches.
+    Half of the notes in a performance end together with others, when the pedal is released. They
+    began at different times, so their numbers of steps differ, and a head with one row for each
+    duration must learn these one by one. This head has one row for each distance, as `IntervalHead`
+    has for pitches.
 
     Args:
         n_embd: D.
-        n_durations: N, of Durations 1 to N steps; an Extend adds N to the Duration that follows.
+        n_durations: N, for Durations of 1 to N steps; an Extend adds N to the Duration that
+            follows.
     """
 
     row: Tensor
@@ -33,11 +35,11 @@ class EndHead(nn.Module):
         self.register_buffer("row", row, persistent=False)  # (N + 2, N + 1), by end and id
 
     def forward(self, x: Tensor, ends: Tensor) -> Tensor:
-        """Return logits of Extend and of the N Durations.
+        """Return the logits of Extend and of the N Durations.
 
         Args:
             x: float (B, T, D).
-            ends: int64 (B, T, ENDS), of the side input.
+            ends: int64 (B, T, ENDS), as in `SideInput`.
 
         Returns:
             float (B, T, N + 1).

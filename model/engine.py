@@ -1,7 +1,8 @@
-"""The decoder on a CPU, compiled: what `model/decoder.py` defines, as loops, without torch.
+"""The decoder compiled for a CPU: `model/decoder.py` defines it, and this repeats it in loops.
 
-Letters are those of `model/attention.py`. N tokens are read at once, of any rows: one of each is
-a step, many are prompts. All numbers are float32, and matrices are torch's: y = x W^T.
+It needs no torch. The letters are those of `model/attention.py`. N tokens are read at once, from
+any rows: one of each row makes a step, and many make prompts. All numbers are float32, and matrices
+are as in torch: y = x W^T.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ from model.interval_loops import Notes, add_intervals
 from model.network import Network
 from model.steps import SideArrays
 
-CHUNK = 64  # most tokens at once, so that what lies between layers stays in the processor's cache
+CHUNK = 64  # most tokens at once, so that all between layers stays in the processor's cache
 ZERO, ONE = np.float32(0), np.float32(1)
 
 
 class Shape(NamedTuple):
-    """What the loops must know of a config, as numbers."""
+    """What the loops must know about a config, as numbers."""
 
     context_length: int
     n_layer: int
     n_attention: int
-    is_post: bool  # norms stand after residual sums
-    is_centered: bool  # LayerNorm
-    eps: np.float32  # of norms
+    is_post: bool  # whether norms stand after residual sums
+    is_centered: bool  # whether the norm is LayerNorm
+    eps: np.float32  # added in norms, so that nothing is divided by 0
     qk_norm: bool
     qk_eps: np.float32
-    is_squared: bool  # squared ReLU
-    by_time: bool  # odd pairs turn by musical time
-    notes: Notes  # of the interval head; of no program: there is none
-    n_durations: int  # of the end head
+    is_squared: bool  # whether ReLU is squared
+    by_time: bool  # whether odd pairs turn by musical time
+    notes: Notes  # of the interval head; P is 0 if there is none
+    n_durations: int  # how many Durations the end head has
     first_duration: int
     temperature: np.float32
 
 
 class Weights(NamedTuple):
-    """The weights: A attention sub-layers, L feed-forward ones. Each norm has a gain and a bias."""
+    """The weights of A attention and L feed-forward sub-layers; norms have gains and biases."""
 
     embedding: Floats  # (V, D)
-    side: Floats  # (S + 1, D), of each feature, or (0, D)
+    side: Floats  # (S + 1, D), for each feature, or (0, D)
     position: Floats  # (C, D), added to the embeddings, or (0, D)
-    angle: Reals  # (d / 2,), by which pairs turn from place to place, or (0,)
+    angle: Reals  # (d / 2,), by which each pair turns from place to place, or (0,)
     attention_norm: Floats  # (A, 2, D)
     qkv: Floats  # (A, 3 D, D)
     mix: Floats  # (A, D, D), W_O
@@ -62,7 +63,7 @@ class Weights(NamedTuple):
     norm: Floats  # (2, D), before the head
     head: Floats  # (V, D)
     interval: Floats  # (R, D), the interval head's table, or (0, D)
-    end: Floats  # likewise the end head's
+    end: Floats  # (R', D), the end head's table, or (0, D)
 
 
 class Window(NamedTuple):
@@ -78,17 +79,17 @@ class Window(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys and values of what was read; each row's first id has place 0. R is 0 if nobody looks."""
+    """The keys and values of what was read; the first id of each row has place 0."""
 
     key: Floats  # (A, B, H, C, d)
     value: Floats  # (A, B, H, C, d)
-    length: Ints  # (B,), how many ids of each row were read
-    maps: Floats  # (A, B, H, R, T), what the last R of T places attend to
+    length: Ints  # (B,), how many ids were read in each row
+    maps: Floats  # (A, B, H, R, T), what the last R of T places attend to; R is 0 if nobody looks
 
 
 @compiled
 def find_tokens(ids: Ints, length: Ints, n_ids: int, context: int) -> Ints:
-    """Return (N, 3), the row, column and place of each id to read, row by row."""
+    """Return (N, 3): the row, column and place of each id to read, row by row."""
     tokens = np.empty((ids.size, 3), np.int64)
     n = 0
     for b in range(ids.shape[0]):
@@ -108,7 +109,7 @@ def find_tokens(ids: Ints, length: Ints, n_ids: int, context: int) -> Ints:
 
 @compiled
 def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints) -> Floats:
-    """Return what leaves the blocks and the last norm: tokens (N, 3) -> (N, D)."""
+    """Return what leaves the blocks and the last norm, for tokens (N, 3): (N, D)."""
     x = embed(w, window, tokens)  # (N, D)
     cos, sin = angles(shape, w.angle, window.time, tokens)  # (N, d / 2)
     for layer in range(shape.n_layer):
@@ -129,7 +130,7 @@ def blocks(shape: Shape, w: Weights, cache: Cache, window: Window, tokens: Ints)
 
 @compiled_inside_with_arrays
 def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Floats:
-    """Return x + y, (N, D) both; x is changed. Where norms are last, they follow."""
+    """Return x + y, both (N, D); x is changed. A post-norm follows, if there is one."""
     for n in range(len(x)):
         add(x[n], y[n])
     return norm(shape, x, gain_and_bias) if shape.is_post else x
@@ -137,7 +138,7 @@ def residual(shape: Shape, x: Floats, y: Floats, gain_and_bias: Floats) -> Float
 
 @compiled_inside_with_arrays
 def embed(w: Weights, window: Window, tokens: Ints) -> Floats:
-    """Return the sum of all that is known of each token: (N, D)."""
+    """Return the sum of the vectors of all that is known about each token: (N, D)."""
     x = np.zeros((len(tokens), w.embedding.shape[1]), np.float32)
     for n in range(len(tokens)):
         b, t, place = tokens[n, 0], tokens[n, 1], tokens[n, 2]
@@ -160,7 +161,7 @@ def add(x: Floats, y: Floats) -> None:
 
 @compiled_inside_with_arrays
 def angles(shape: Shape, angle: Reals, time: Ints, tokens: Ints) -> tuple[Floats, Floats]:
-    """Return cosines and sines of the angle of each pair, (N, d / 2) each."""
+    """Return the cosines and sines of the angle of each pair, (N, d / 2) each."""
     cos = np.empty((len(tokens), len(angle)), np.float32)
     sin = np.empty_like(cos)
     for n in range(len(tokens)):
@@ -174,7 +175,7 @@ def angles(shape: Shape, angle: Reals, time: Ints, tokens: Ints) -> tuple[Floats
 
 @compiled_inside_with_arrays
 def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
-    """Return LayerNorm or RMSNorm of each row of x (N, D)."""
+    """Return the LayerNorm or RMSNorm of each row of x (N, D)."""
     D = x.shape[1]
     y = np.empty_like(x)
     gain, bias = gain_and_bias[0], gain_and_bias[1]
@@ -196,8 +197,8 @@ def norm(shape: Shape, x: Floats, gain_and_bias: Floats) -> Floats:
 def product(x: Floats, w: Floats) -> Floats:
     """Return x W^T: (N, I), (O, I) -> (N, O).
 
-    From four rows on, four rows and two outputs are summed at once, so that numbers which were
-    read are used more than once. The last of these may overlap with those before.
+    With four rows or more, sums for four rows and two outputs are computed together, so that each
+    number that was read is used several times. The last group may overlap with the one before.
     """
     N, O, I = len(x), len(w), w.shape[1]  # noqa: E741
     y = np.empty((N, O), np.float32)
@@ -246,11 +247,12 @@ def activate(shape: Shape, x: Floats, bias: Floats) -> None:
 def attend(
     shape: Shape, cache: Cache, a: int, qkv: Floats, cos: Floats, sin: Floats, tokens: Ints
 ) -> Floats:
-    """Write keys and values into the cache, then attend to what each token's row has there.
+    """Write keys and values into the cache, then attend to all that each token's row has there.
 
     Args:
         shape: of the decoder.
-        cache, a: where, and the number of the sub-layer.
+        cache: of all sub-layers.
+        a: the number of the sub-layer.
         qkv: (N, 3 D), changed in place.
         cos, sin: (N, d / 2), or (N, 0).
         tokens: (N, 3).
@@ -260,7 +262,7 @@ def attend(
     """
     key, value, maps = cache.key[a], cache.value[a], cache.maps[a]
     _, H, C, d = key.shape
-    first = maps.shape[3] - maps.shape[2]  # place that is shown
+    first = maps.shape[3] - maps.shape[2]  # the first place whose attention is kept in `maps`
     y = np.zeros((len(qkv), H * d), np.float32)
     score = np.empty(C, np.float32)
     for n in range(len(qkv)):
@@ -295,7 +297,7 @@ def attend(
 
 @compiled_inside
 def to_unit(x: Floats, eps: np.float32) -> None:
-    """Bring a vector to RMS 1."""
+    """Scale a vector to a root mean square of 1."""
     square = ZERO
     for i in range(len(x)):
         square += x[i] * x[i]
@@ -316,7 +318,7 @@ def turn(x: Floats, cos: Floats, sin: Floats) -> None:
 
 @compiled_inside
 def softmax(x: Floats) -> None:
-    """Turn scores (S,) into weights that add up to 1."""
+    """Turn scores (S,) into weights that add up to 1, in place."""
     most, total = x[0], ZERO
     for s in range(len(x)):
         most = max(most, x[s])
@@ -330,15 +332,15 @@ def softmax(x: Floats) -> None:
 
 @compiled_inside
 def add_ends(shape: Shape, by_row: Floats, ends_of: Ints, logits: Floats) -> None:
-    """Add the logits of Extend and durations by distance from ends, as `EndHead` does.
+    """Add the logits of Extend and the Durations by distance from ends, as `EndHead` does.
 
     Args:
         shape: of the decoder.
-        by_row: (N, ENDS END_ROWS), what the table gives.
-        ends_of: (N, ENDS), of the side input.
+        by_row: (N, ENDS END_ROWS), what the head's table gives.
+        ends_of: (N, ENDS), from the side input.
         logits: (N, V), changed in place.
     """
-    longest, first = shape.n_durations, shape.first_duration - 1  # id of a duration, less its steps
+    longest, first = shape.n_durations, shape.first_duration - 1  # a Duration's id less its steps
     for n in range(len(logits)):
         for which in range(ENDS):
             end, rows = ends_of[n, which], by_row[n, which * END_ROWS : (which + 1) * END_ROWS]
@@ -354,7 +356,7 @@ def add_ends(shape: Shape, by_row: Floats, ends_of: Ints, logits: Floats) -> Non
 def heads(
     shape: Shape, w: Weights, x: Floats, references: Ints, moves: Ints, sounding: Ints, ends: Ints
 ) -> Floats:
-    """Return logits of what leaves the blocks: (N, D) -> (N, V)."""
+    """Return the logits (N, V) for what leaves the blocks, (N, D)."""
     logits = product(x, w.head)
     if shape.notes.n_programs:
         by_row = product(x, w.interval)
@@ -368,7 +370,7 @@ def heads(
 
 
 class Engine:
-    """A decoder for sampling on a CPU, with a copy of its weights.
+    """A decoder for a CPU that samples and scores, with a copy of its weights.
 
     Args:
         network: its config and weights.
@@ -376,7 +378,7 @@ class Engine:
 
     def __init__(self, network: Network) -> None:
         self.config = config = network.config
-        eps = np.float32(np.finfo(np.float32).eps)  # torch's of RMSNorm
+        eps = np.float32(np.finfo(np.float32).eps)  # that of torch's RMSNorm
         programs = config.n_programs if config.has_interval_head else 0
         self.shape = Shape(
             config.context_length,
@@ -404,7 +406,7 @@ class Engine:
         return self._read(self._window(ids, side), cache), cache
 
     def repeated(self, cache: Cache, times: int) -> Cache:
-        """Return the cache of so many rows for each, as `Steps.repeated` says."""
+        """Return a cache with `times` copies of each row, as `Steps.repeated` says."""
         batch, used = len(cache.length), cache.length.max()
         new = self._cache(batch * times)
         for old, own in zip(cache[:2], new[:2], strict=True):
@@ -412,7 +414,7 @@ class Engine:
         return new._replace(length=cache.length.repeat(times))
 
     def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
-        """Return logits of whole windows, as `Steps.logits` (`model/steps.py`) says."""
+        """Return the logits of whole windows, as `Scorer.logits` (`model/steps.py`) says."""
         window, cache = self._window(ids, side), self._cache(len(ids))
         logits = np.zeros((*ids.shape, len(self.weights.head)), np.float32)  # (B, T, V)
         for tokens, x in self._chunks(window, cache):
@@ -424,19 +426,19 @@ class Engine:
     def explained(
         self, ids: Ids, side: SideArrays | None = None, last: int = 1
     ) -> tuple[Floats, Floats]:
-        """Return logits (B, V) of what follows whole windows (B, T), and what their last ids see.
+        """Return the logits (B, V) after whole windows (B, T), and what their last ids attend to.
 
         Returns:
-            The logits; and (A, B, H, R, T) the attention of the last R ids of each row to each id,
+            The logits; and (A, B, H, R, T), the attention of the last R ids of each row to each id,
             by the H heads of A sub-layers.
         """
         cache = self._cache(len(ids), last, ids.shape[1])
         return self._read(self._window(ids, side), cache), cache.maps
 
     def attention_maps(self, ids: Ids, side: SideArrays | None = None) -> dict[str, Floats]:
-        """Return which of ids (T,) look at which: (H, T, T) of each attention sub-layer, by name.
+        """Return how ids (T,) attend to each other: (H, T, T) of each attention sub-layer by name.
 
-        Each row sums to 1. The side input is of one row.
+        Each row sums to 1. The side input is that of one row.
         """
         _, maps = self.explained(ids[None], side, len(ids))
         twice = ("",) if self.config.n_attention == 1 else (", attention 1", ", attention 2")
@@ -444,17 +446,17 @@ class Engine:
         return dict(zip(names, maps[:, 0], strict=True))
 
     def _read(self, window: Window, cache: Cache) -> Floats:
-        """Return logits (B, V) of the id after each row of a window, 0 where it ends with Pad."""
+        """Return the logits (B, V) after each row of a window; 0 for rows that end with Pad."""
         B, T = window.ids.shape
         last = np.zeros((B, self.config.n_embd), np.float32)
         for tokens, x in self._chunks(window, cache):
             is_last = tokens[:, 1] == T - 1
             last[tokens[is_last, 0]] = x[is_last]
-        beside = (array[:, -1] for array in window[2:-1])  # likewise
+        beside = (array[:, -1] for array in window[2:-1])  # as in `logits`
         return heads(self.shape, self.weights, last, *map(np.ascontiguousarray, beside))
 
     def _chunks(self, window: Window, cache: Cache) -> Iterator[tuple[Ints, Floats]]:
-        """Read a window into the cache: yield tokens (N, 3) and what leaves the blocks (N, D)."""
+        """Read a window into the cache; yield tokens (N, 3) and what leaves the blocks (N, D)."""
         w, context = self.weights, self.config.context_length
         tokens = find_tokens(window.ids, cache.length, len(w.embedding), context)
         for begin in range(0, len(tokens), CHUNK):
@@ -463,7 +465,11 @@ class Engine:
         cache.length[tokens[:, 0]] = tokens[:, 2] + 1
 
     def _cache(self, batch: int, shown: int = 0, size: int = 0) -> Cache:
-        """Return the cache of rows that have read nothing; of so many places the last are shown."""
+        """Return a cache for rows that have read nothing.
+
+        Attention is kept for the last `shown` of `size` places; a size of 0 stands for the whole
+        context.
+        """
         config, width = self.config, self.config.n_embd // self.config.n_head
         layers = config.n_layer * config.n_attention
         shape = (layers, batch, config.n_head, config.context_length, width)
@@ -473,7 +479,7 @@ class Engine:
         return Cache(keys, values, np.zeros(batch, np.int64), maps)
 
     def _window(self, ids: Ids, side: SideArrays | None) -> Window:
-        """Return what is read, checked, as the loops take it."""
+        """Check what is to be read, and return it as the loops take it."""
         if (side is None) != (self.config.n_features == 0):
             raise ValueError("a side input where the decoder has none, or none where it has one")
         if side is None:
@@ -487,10 +493,10 @@ class Engine:
 
 
 def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weights:
-    """Return the weights of a decoder as the loops take them; what it lacks is of no rows.
+    """Return the weights of a decoder as the loops take them; those it lacks have no rows.
 
     Raises:
-        ValueError: a weight of another shape, or too few or many; the message is its name.
+        ValueError: a weight is missing, unknown or of the wrong shape; the message is its name.
     """
     unread, D, V = dict(weights), config.n_embd, config.vocabulary_size
     has_end, has_intervals = config.has_end_head, config.has_interval_head
@@ -512,8 +518,8 @@ def gather(config: DecoderConfig, weights: Mapping[str, NDArray[Any]]) -> Weight
     layers = [f"blocks.{number}" for number in range(config.n_layer)]
     attentions = [f"{layer}.attention.{n}" for layer in layers for n in range(config.n_attention)]
     feeds, bias = [f"{layer}.feed_forward" for layer in layers], config.bias
-    find("temperature")  # which the loops know already
-    embedding = find("embedding.weight", V, D)  # first: all others are as large as it says
+    find("temperature")  # which `Shape` has
+    embedding = find("embedding.weight", V, D)  # first, since it says how large the others are
     position, angle = positions(config)
     found = Weights(
         embedding=embedding,

@@ -1,4 +1,4 @@
-"""Logits of notes by their interval from notes that were heard: the same in every key."""
+"""Logits of notes by their interval from notes that were heard, which are the same in every key."""
 
 import torch
 from torch import Tensor, nn
@@ -7,29 +7,33 @@ from torch.nn import functional
 from common.interface import OCTAVE, SHARED_REFERENCES, SideInput
 from model.config import CLASSES, REACH, STEPS, interval_rows
 
-# A note is counted in semitones from three references: what its program had before, what would
-# come next if it went on as before, and the latest note. Within the octave it is counted from three
-# more: the lowest that sounds, the lowest before, and the tonic.
+# In semitones, a note is counted from three references: what its program had before, what its
+# program would have next if it repeated itself, and the latest note. Within the octave, it is
+# counted from three more: the lowest note that sounds, the lowest before, and the tonic.
 THREE = 3
 
 
 class IntervalHead(nn.Module):
-    """Logits of notes by their interval from references, added to those by the note itself.
+    """Logits of notes by their interval from references; they are added to those by note.
 
-    A head with a row a note learns each melodic step and each chord anew in every key. This one
-    has a row a distance, as attention in Shaw et al. 2018 and Huang et al. 2018 has. A note
-    counts, in semitones, from what its own program had before; from what that would have next if
-    it went on as before; from the latest note that begins with it; and, within the octave, from
-    the lowest that sounds, from the lowest before and from the tonic. The note to which a program
-    would move in parallel with another that has just moved has a logit, too, by the interval
-    between the two; and each note by the intervals, within the octave, from all that sounds: so
-    what rubs is learned once, whichever note it is beside.
+    A head with one row for each note must learn each melodic step and each chord anew in every key.
+    This head has one row for each distance, like the attention of Shaw et al. 2018 and Huang et al.
+    2018. It adds up the logits of
+
+    - the distance of the note, in semitones, from what its program had before, from what its
+      program would have next if it repeated itself, and from the latest note that begins with it;
+    - its distance, within the octave, from the lowest note that sounds, from the lowest before, and
+      from the tonic;
+    - if its program would move in parallel with another that has just moved, the interval between
+      these two;
+    - its intervals, within the octave, from all that sounds. So the head learns once which notes
+      clash, for all keys.
 
     Args:
         n_embd: D.
         n_programs: P.
-        n_pitches: N, pitches a program.
-        n_classes: 12; 0: nothing is told of all that sounds.
+        n_pitches: N, how many pitches each program has.
+        n_classes: 12; or 0, if the side input does not tell what sounds.
     """
 
     step: Tensor
@@ -49,15 +53,13 @@ class IntervalHead(nn.Module):
         self.register_buffer("pitch_class", pitch_class, persistent=False)  # (1 + N, 12)
 
     def forward(self, x: Tensor, references: Tensor, moves: Tensor, sounding: Tensor) -> Tensor:
-        """Return logits of the notes of all programs, program by program.
+        """Return the logits of all notes, program by program.
 
         Args:
             x: float (B, T, D).
-            references: int64 (B, T, 2 P + SHARED_REFERENCES), pitches from 1 up; 0: there is none.
-                First what each program had before, what it has next if it goes on as before, then
-                the latest note's, the lowest that sounds, the lowest before, the tonic.
-            moves: int64 (B, T, P), by how much each program has just moved, plus N; 0: it has not.
-            sounding: int64 (B, T, 12), 1 for each pitch class that sounds.
+            references: int64 (B, T, 2 P + SHARED_REFERENCES), as in `SideInput`.
+            moves: int64 (B, T, P), as in `SideInput`.
+            sounding: int64 (B, T, 12), as in `SideInput`.
 
         Returns:
             float (B, T, P N).
@@ -78,21 +80,21 @@ class IntervalHead(nn.Module):
         return total.flatten(2)  # (B, T, P, N) -> (B, T, P N)
 
     def added(self, logits: Tensor, first: int, x: Tensor, side: SideInput[Tensor]) -> Tensor:
-        """Return logits of all ids, (B, T, V), with those of the notes, from id `first` on, added.
+        """Return the logits (B, T, V) of all ids, to which those of `forward` are added.
 
-        x is that of `forward`.
+        `first` is the id of the first note, and x is that of `forward`.
         """
         of_notes = self(x, side.references, side.moves, side.sounding)  # (B, T, P N)
         after = logits.shape[-1] - first - of_notes.shape[-1]
         return logits + functional.pad(of_notes, (first, after))
 
     def _by_interval(self, by_row: Tensor, references: Tensor, row: Tensor) -> Tensor:
-        """Return logits (B, T, P, M) of M notes, summed over three references of each program.
+        """Return logits (B, T, P, M) of M notes, summed over the three references of each program.
 
         Args:
-            by_row: float (B, T, 3 P R), of R distances.
+            by_row: float (B, T, 3 P R), a logit for each of R distances.
             references: int64 (B, T, 3 P).
-            row: int64 (1 + N, M), the distance of each note from each reference.
+            row: int64 (1 + N, M), the number of the distance from each reference to each note.
         """
         B, T, count = references.shape
         rows = row.index_select(0, references.flatten()).view(B, T, count, -1)
@@ -100,22 +102,22 @@ class IntervalHead(nn.Module):
         return logits.view(B, T, THREE, -1, row.shape[1]).sum(dim=2)
 
     def _verticals(self, by_row: Tensor, sounding: Tensor) -> Tensor:
-        """Return logits (B, T, P, 12) of pitch classes, summed over all that sound.
+        """Return logits (B, T, P, 12) of pitch classes, summed over all that sounds.
 
         Args:
-            by_row: float (B, T, 12 P), by interval.
+            by_row: float (B, T, 12 P), a logit for each interval.
             sounding: int64 (B, T, 12).
         """
         by_interval = by_row.unflatten(-1, (self.n_programs, OCTAVE))  # (B, T, P, 12)
-        below = self.pitch_class[1 : OCTAVE + 1]  # (12, 12), the class so far below another
+        below = self.pitch_class[1 : OCTAVE + 1]  # (12, 12), the class so far below each other one
         logits: Tensor = by_interval @ sounding[..., below].to(by_row.dtype)
         return logits
 
     def _parallels(self, by_row: Tensor, own: Tensor, moves: Tensor) -> Tensor:
-        """Return logits (B, T, P, N), nearly all 0, of where programs would move in parallel.
+        """Return logits (B, T, P, N), nearly all 0, of the notes that would move in parallel.
 
         Args:
-            by_row: float (B, T, 12 P), by interval.
+            by_row: float (B, T, 12 P), a logit for each interval.
             own: int64 (B, T, P), what each program had before.
             moves: int64 (B, T, P), by how much each has moved, plus N.
         """
@@ -123,8 +125,8 @@ class IntervalHead(nn.Module):
         N = self.n_pitches
         mine, other, move = own[..., None], own[..., None, :], moves[..., None, :]
         by_interval = by_row.view(B, T, P, OCTAVE)  # (B, T, 12 P) -> (B, T, P, 12)
-        logits = by_interval.gather(-1, (mine - other) % OCTAVE)  # (B, T, P, P), beside each other
-        # notes from 1 up; what is none, or beyond the vocabulary, goes to either side of them
+        logits = by_interval.gather(-1, (mine - other) % OCTAVE)  # (B, T, P, P), for each pair
+        # notes count from 1; places 0 and N + 1 take what is none, or beyond the vocabulary
         place = (mine + move - N).clamp(0, N + 1) * (mine * move > 0)
         around: Tensor = logits.new_zeros(B, T, P, N + 2).scatter_add(-1, place, logits)
         return around[..., 1:-1]

@@ -1,8 +1,9 @@
-"""The interval head (`model/interval_head.py`) as compiled loops, which give its derivative, too.
+"""The interval head (`model/interval_head.py`) and its derivative, as compiled loops.
 
-Letters as there; M is all places of all rows. Of each place the head's table has 3 P times the
-logits of 2 REACH + 1 steps and of no reference, 3 P times those of 12 pitch classes and of none,
-12 P those of parallels, and 12 P those of intervals from all that sounds, or none.
+The letters are the same; M is the number of places in all rows. At each place, the head's table
+gives 3 P times the logits of 2 REACH + 1 steps and of no reference; then 3 P times those of 12
+pitch classes and of no reference; then 12 P for parallels; and then 12 P for intervals from what
+sounds, or none.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ class Notes(NamedTuple):
     """Where the notes lie among the ids."""
 
     n_programs: int  # P
-    n_pitches: int  # N, of a program
-    first: int  # id of the first of the P N notes
-    n_classes: int  # 12; 0: nothing is told of all that sounds
+    n_pitches: int  # N, how many pitches each program has
+    first: int  # the id of the first of the P N notes
+    n_classes: int  # 12; or 0, if the side input does not tell what sounds
 
 
 @compiled_inside
 def carry(logits: Floats, to: int, rows: Floats, row: int, back: bool) -> None:
-    """Add one of the rows to one of the logits; back: add the logit to the row."""
+    """Add one of the rows to one of the logits; with `back`, add the logit to the row instead."""
     if back:
         rows[row] += logits[to]
     else:
@@ -47,26 +48,26 @@ def add_intervals(
     logits: Floats,
     back: bool,
 ) -> None:
-    """Add the logits of notes by their distances to those by the notes themselves.
+    """Add the logits of notes by their distances to the logits of all ids.
 
     Args:
-        at: of the decoder.
-        by_row: (M, R), what the table gives.
-        references_of, moves_of, sounding_of: (M, 2 P + SHARED_REFERENCES), (M, P), (M, 12) of the
-            side input.
+        at: where the notes lie.
+        by_row: (M, R), what the head's table gives.
+        references_of, moves_of, sounding_of: the side input's, (M, 2 P + SHARED_REFERENCES), (M, P)
+            and (M, 12).
         logits: (M, V), changed in place.
-        back: add the other way: the derivatives by logits to those by rows, which are changed.
+        back: go backward: add derivatives by logits to derivatives by rows; `by_row` is changed.
     """
     P, N, octave = at.n_programs, at.n_pitches, np.empty(OCTAVE, np.float32)
     for m in range(len(logits)):
         references, moves, rows, out = references_of[m], moves_of[m], by_row[m], logits[m]
         for p in range(P):
-            first = at.first + p * N - 1  # before the notes, from 1 up
+            first = at.first + p * N - 1  # notes count from 1, so this is the id before them
             octave[:] = ZERO
             for note in range(1, N + 1 if back else 1):
                 octave[(note - 1) % OCTAVE] += out[first + note]
             for k in range(3):
-                # its own, its echo, the latest; the lowest, the lowest before, the tonic
+                # its own note, its echo, the latest; the lowest, the lowest before, the tonic
                 stepped, classed = references[min(k * P + p, 2 * P)], references[2 * P + 1 + k]
                 row = (k * P + p) * STEPS
                 low, high = stepped - REACH, stepped + REACH + 1  # the first beyond

@@ -1,4 +1,4 @@
-"""The layers between attention and the decoder: feed-forward, residual sum and norm, block."""
+"""The layers around attention: feed-forward, residual sum and norm, and the block of all three."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def squared_relu(x: Tensor) -> Tensor:
 class FeedForward(nn.Module):
     """W_2 f(W_1 x + b_1) + b_2, four times as wide inside (Vaswani et al. 2017, equation 2).
 
-    f is relu or squared relu; the b are there where the config asks for them.
+    f is relu or squared relu. The biases b are there only if the config asks for them.
 
     Args:
         config: of the decoder.
@@ -30,16 +30,16 @@ class FeedForward(nn.Module):
         self.activation = squared_relu if config.activation == "squared_relu" else functional.relu
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform each position by itself: float (B, T, D) -> (B, T, D)."""
+        """Transform each place by itself: float (B, T, D) -> (B, T, D)."""
         y: Tensor = self.w_2(self.activation(self.w_1(x)))
         return y
 
 
 class LayerNorm(nn.LayerNorm):
-    """torch's LayerNorm, but that its weights' gradients do not depend on the number of threads."""
+    """torch's LayerNorm, except that its gradients do not depend on the number of threads."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Norm (..., D), as torch's does."""
+        """Normalize float (..., D), as torch's LayerNorm does."""
         y = functional.layer_norm(x, self.normalized_shape, eps=self.eps)
         return y * self.weight + self.bias
 
@@ -52,8 +52,8 @@ def make_norm(config: DecoderConfig) -> nn.Module:
 class AddNorm(nn.Module):
     """A sub-layer f with its residual sum and its norm.
 
-    norm(x + f(x)) is post-norm (Vaswani et al. 2017, section 3.1), x + f(norm(x)) pre-norm (Xiong
-    et al. 2020).
+    norm(x + f(x)) is post-norm (Vaswani et al. 2017, section 3.1). x + f(norm(x)) is pre-norm
+    (Xiong et al. 2020).
 
     Args:
         config: of the decoder.
@@ -68,7 +68,7 @@ class AddNorm(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, *others: Any) -> Tensor:
-        """Add f to x: float (B, T, D) -> (B, T, D); `others` are handed to f after x."""
+        """Add f(x, *others) to x, and normalize: float (B, T, D) -> (B, T, D)."""
         y: Tensor
         if self.is_post:
             y = self.norm(x + self.dropout(self.layer(x, *others)))
@@ -78,10 +78,10 @@ class AddNorm(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, once or twice, then feed-forward, each with its `AddNorm`.
+    """Attention, once or twice, and then feed-forward, each in an `AddNorm`.
 
     The second attention stands where a translation model attends to its encoder (Vaswani et al.
-    2017, figure 1); with no encoder here, it too attends to the sequence itself.
+    2017, figure 1). There is no encoder here, so it attends to the sequence itself, like the first.
 
     Args:
         config: of the decoder.
@@ -99,7 +99,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Attend, then feed forward: float (B, T, D) -> (B, T, D).
 
-        The arguments are those of `MultiHeadAttention.forward`.
+        `rotation` is that of `MultiHeadAttention.forward`.
         """
         for attend in self.attention:
             x = attend(x, rotation)

@@ -1,4 +1,4 @@
-"""A trained decoder as arrays: its config and its weights, with the names that torch gives them."""
+"""A trained decoder as arrays: its config, and its weights under torch's names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from model.config import DecoderConfig
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A decoder's config and weights, float32: what a model file holds, and what is sampled from.
+    """The config and the float32 weights of a decoder: what a model file has, and what is sampled.
 
     Attributes:
         config: of the decoder.
-        weights: by the names of its `state_dict`, of the shapes that `engine.gather` asks for.
+        weights: by the names in its `state_dict`, with the shapes that `engine.gather` asks for.
     """
 
     config: DecoderConfig
@@ -27,4 +27,4 @@ class Network:
     @property
     def parameter_count(self) -> int:
         """How many numbers were learned."""
-        return sum(weight.size for weight in self.weights.values()) - 1  # not the temperature
+        return sum(weight.size for weight in self.weights.values()) - 1  # all but the temperature

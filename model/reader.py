@@ -1,4 +1,4 @@
-"""The decoder beside rows that are sampled: it reads as late as can be."""
+"""What a decoder has read of the rows that are sampled; it reads as late as possible."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from common.arrays import Bools, Floats, Ids
 from model.steps import SideArrays, Steps, joined, right_aligned
 
-Rebase = Callable[[Ids], Ids]  # whole history of a row -> the shorter prompt that stands for it
+Rebase = Callable[[Ids], Ids]  # the whole history of a row -> a shorter prompt in its place
 
 
 class Reader:
@@ -16,13 +16,12 @@ class Reader:
 
     Args:
         steps, prompts, rebase: as in `sample`.
-        side: from the latest ids (B, T) to the side input beside them; None: the decoder has none.
-        guidance: as a `Grammar` has it; without side input there is none.
-        copies: so many rows, one after the other, begin alike: what they have in common is read
-            once.
+        side: computes the side input beside the latest ids (B, T); None: the decoder has none.
+        guidance: as in `Grammar`; without a side input there is no guidance.
+        copies: each group of this many rows in turn begins alike; their beginning is read once.
 
     Raises:
-        ValueError: an empty prompt.
+        ValueError: a prompt is empty.
     """
 
     def __init__(
@@ -38,27 +37,27 @@ class Reader:
             raise ValueError("a prompt must hold at least one token")
         self._steps, self._side, self._rebase = steps, side, rebase
         self._guidance = guidance if side else 0.0
-        self._times = 2 if self._guidance else 1  # that each row is read
-        self._copies = copies  # to be made of what is read first
+        self._times = 2 if self._guidance else 1  # how often each row is read
+        self._copies = copies  # how many rows share what is read first
         self._histories = [[int(i) for i in prompt] for prompt in prompts]
         self._latest: Ids = np.zeros(len(prompts), dtype=np.int64)
         self._cache: Any = None
-        self._columns = 0  # of the longest row, those that are kept for later among them
+        self._columns = 0  # in the longest row, including those still unread
         self._unread: list[tuple[Ids, SideArrays | None]] = []  # (B, 1) each
 
     def add(self, ids: Ids, ended: Bools) -> None:
-        """Take the next ids (B,); rows that have ended (B,) take none."""
+        """Take the next ids (B,), except in rows that have ended (B,)."""
         self._latest = ids
         for row in np.flatnonzero(~ended):
             self._histories[row].append(int(ids[row]))
 
     def read(self, ended: Bools) -> None:
-        """Read the latest ids, or keep them for later, with what stands beside them now.
+        """Read the latest ids, or keep them for later together with what stands beside them now.
 
-        Where the context is full, rows are shortened, and all are read anew.
+        If the context is full, rows are shortened, and all are read anew.
 
         Raises:
-            ValueError: nothing may shorten them, or not enough.
+            ValueError: nothing may shorten the rows, or they are still too long.
         """
         context = self._steps.config.context_length
         if self._columns and self._columns < context:
@@ -74,7 +73,7 @@ class Reader:
         self._unread.append((ids, self._side and self._side(ids)))
 
     def logits(self) -> Floats:
-        """Return the logits (B, V) of the next ids; what was kept is read."""
+        """Return the logits (B, V) of the next ids, after reading what was kept."""
         if self._unread:
             windows, sides = zip(*self._unread, strict=True)
             ids = np.tile(np.concatenate(windows, axis=1), (self._times, 1))
@@ -94,13 +93,13 @@ class Reader:
         return np.asarray(told + self._guidance * (told - untold))
 
     def _shorten(self, ended: Bools, context: int) -> None:
-        """Let shorter rows stand for long ones: what is forgotten takes no memory either."""
+        """Replace long histories by shorter ones, so that what is forgotten takes no memory."""
         if self._rebase is None:
             raise ValueError(f"the context of {context} tokens is full and nothing may shorten it")
         for row, over in enumerate(ended):
             kept = self._histories[row]
             if over:
-                kept = kept[-1:]  # the ended need but one token
+                kept = kept[-1:]  # a row that has ended needs only one token
             if 2 * len(kept) > context:
                 kept = self._rebase(np.array(kept)).tolist()
                 if not 1 <= len(kept) < context:

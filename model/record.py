@@ -1,4 +1,4 @@
-"""What a model file tells of the run that made it."""
+"""What a model file says about the run that made it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from common.options import Count, Measure
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What a model file tells of the run that made it.
+    """What a model file says about the run that made it.
 
     Attributes:
-        step: how many steps of training led to these weights.
+        step: how many training steps led to these weights.
         valid_nats_per_note: on the validation pieces; None: there are none.
-        valid_pieces: how many they are, where all were scored; None: a sample of them was.
-        model, data: the settings of the run that have these names, as its config.yaml has them.
-        corpus: the hash of what it learned from (`Corpus.content`); None: it is not known.
-        figures: of a model that ships, on each held-out split (benchmarks/ship.py).
+        valid_pieces: how many validation pieces there are, if all were scored; None: a sample was.
+        model, data: these groups of the run's settings, as in its config.yaml.
+        corpus: the hash of what the model learned from (`Corpus.content`); None: unknown.
+        figures: of a model that ships, its results on each held-out split (benchmarks/ship.py).
     """
 
     step: Count = 0

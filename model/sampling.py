@@ -1,7 +1,7 @@
-"""Sampling: the choice of an id, and the loop that writes rows of ids.
+"""Sampling: how an id is chosen, and the loop that writes rows of ids.
 
-Nothing here knows what a token means. What may come next is asked of a `Grammar`, and how a
-long history is shortened is asked of a function; the caller brings both.
+Nothing here knows what a token means. The caller brings a `Grammar`, which says what may come next,
+and a function that shortens a long history.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,47 +25,50 @@ from model.temperature import (
     weights,
 )
 
-State = TypeVar("State", contravariant=True)  # of a grammar
+State = TypeVar("State", contravariant=True)  # what a grammar knows about the rows
 
 
 class Grammar(Protocol[State]):
-    """Which ids may come next, and what stands beside those read; only the grammar knows the state.
+    """Says which ids may come next, and what stands beside those read; only it knows its state.
 
-    One that writes music is in generation/constrained_grammar.py: the grammar of a
-    vocabulary, less what a person rules out, with the side input.
+    The one that writes music is in generation/constrained_grammar.py. It is the grammar of a
+    vocabulary, narrowed by what a person asks for, and it gives the side input.
 
     Attributes:
-        guidance: with g above 0 every row is read twice, the second time without being told all,
-            and sampled from told + g (told - untold): what was told counts for more
-            (classifier-free guidance, Ho & Salimans 2022). 0 = no row is read twice.
+        guidance: if this is a number g above 0, every row is read twice: told everything, and with
+            something left untold. Ids are chosen by told + g (told - untold), which gives more
+            weight to what was told (classifier-free guidance, Ho & Salimans 2022). 0: every row is
+            read once.
     """
 
     guidance: float
 
     def allowed(self, state: State) -> Bools:
-        """Return bool (B, V), at least one True a row; after the last token of a row only Pad."""
+        """Return bool (B, V), with a True in every row; a row that has ended allows only Pad."""
 
     def advance(self, state: State, ids: Ids) -> None:
-        """Take one id (B,) a row, changing the state in place."""
+        """Read the next id of each row, (B,), and change the state in place."""
 
     def side(self, state: State, ids: Ids) -> SideArrays:
-        """Return the side input beside ids (B, T) that end where the rows stand.
+        """Return the side input beside ids (B, T), the last of which are the rows' latest.
 
-        Asked only for decoders that have one, and once for all that they read: for prompts, Pad
-        at their left, with which rows begin or begin anew, then for each id that follows. With
-        guidance it has 2 B rows: those that are told, then the same as they are not told.
+        This is called only for decoders that have a side input, and once for each id that they
+        read: first for the prompts, with Pad at their left, then for each id that follows. A prompt
+        comes again when a row was shortened. With guidance there are 2 B rows: those told
+        everything, then the same rows with something left untold.
         """
 
 
 def choose(
     logits: Logits, sampling: SamplingOptions, uniform: Reals, group: Ids | None = None
 ) -> Ints:
-    """Choose one id a row: temperature, top-k, top-p, min-p, then the inverse of the distribution.
+    """Choose one id a row: temperature, top-k, top-p, min-p, then inverse transform sampling.
 
     Args:
         logits: float (B, V), -inf where an id is not allowed.
-        sampling: temperature and filters.
-        uniform: float64 (B,) in [0, 1): row b depends on uniform[b] and logits[b] alone.
+        sampling: the temperature and the filters.
+        uniform: float64 (B,) in [0, 1): the choice in row b depends on uniform[b] and logits[b]
+            alone.
         group: (B, V) or (V,), the number of each id's group, for `rhythm_temperature`.
 
     Returns:
@@ -85,7 +88,7 @@ def choose(
         weight = keep_min_p(weight, sampling.min_p)
     total = weight.cumsum(axis=1)  # (B, V)
     target = uniform[:, None] * total[:, -1:]  # (B, 1), below the last total
-    # the first id whose total is above the target: an id of weight 0 adds nothing to it
+    # the first id whose total exceeds the target: never one of weight 0, which adds nothing
     ids: Ints = (total > target).argmax(axis=1)
     return ids
 
@@ -103,32 +106,33 @@ def sample(
     tilt: Callable[[State, Logits], Logits] | None = None,
     copies: int = 1,
 ) -> Iterator[Ids]:
-    """Continue B prompts, a token a row and step, until every row has ended.
+    """Continue B prompts, by one id in every row at each step, until all rows have ended.
 
-    A row has ended when the grammar allows it nothing but Pad. Where every row is allowed one id
-    alone, the decoder is not asked; it reads these ids later, when there is a choice again. Where
-    the context is full, rows longer than half of it are shortened by `rebase`, and all read anew.
+    A row has ended when the grammar allows only Pad. If the grammar leaves no choice in any row,
+    the decoder is not asked, and reads these ids later, when there is a choice again. If the
+    context is full, rows longer than half of it are shortened by `rebase`, and all rows are read
+    anew.
 
     Args:
-        steps: of the decoder, plain or compiled.
+        steps: the decoder, plain or compiled.
         prompts: B arrays of ids, none empty.
-        grammar: its `side` is called for decoders that have a side input.
-        state: the grammar's state after the prompts; it is changed in place.
-        generator: the only source of chance. Every row takes one number at every step, even if it
+        grammar: its `side` is called only for decoders that have a side input.
+        state: the state of the grammar after the prompts; it is changed in place.
+        generator: the only source of chance. At every step each row takes one number, even if it
             has ended, so that what happens in one row changes no other.
-        sampling: temperature and filters, after the grammar's mask; None = as the model says.
-        rebase: from all the ids of a row, prompt included, to those with which it goes on:
-            fewer than the context length, about half of it. None = a full context is an error.
+        sampling: the temperature and filters that follow the grammar; None: as the model says.
+        rebase: takes all ids of a row, prompt included, and returns fewer, about half a context,
+            with which the row goes on. None: a full context is an error.
         group: (V,) as in `choose`.
-        tilt: from logits (B, V) to those that are sampled from; None = the same.
-        copies: so many rows, one after the other, have the same prompt, and the same beside it.
+        tilt: changes the logits (B, V) before an id is chosen; None: they stay as they are.
+        copies: each group of this many rows in turn has the same prompt and side input.
 
     Yields:
         int64 (B,), the ids of a step; Pad (0) in rows that have ended.
 
     Raises:
-        ValueError: an empty prompt, a prompt or history too long for the context with no
-            `rebase` to shorten it, or a grammar that allows nothing.
+        ValueError: a prompt is empty, a prompt or history is too long for the context and `rebase`
+            does not shorten it, or the grammar allows nothing.
     """
     sampling = SamplingOptions() if sampling is None else sampling
     side = partial(grammar.side, state) if steps.config.side_blocks else None
@@ -137,7 +141,7 @@ def sample(
     while not (ended := _only_pad(allowed)).all():
         reader.read(ended)
         uniform = generator.random(len(allowed))
-        if np.count_nonzero(allowed) == len(allowed):  # one id a row
+        if np.count_nonzero(allowed) == len(allowed):  # no choice
             ids = allowed.argmax(axis=1)
         else:
             logits = reader.logits() if tilt is None else tilt(state, reader.logits())
@@ -151,5 +155,5 @@ def sample(
 
 
 def _only_pad(allowed: Bools) -> Bools:
-    """Return bool (B,): whether nothing but Pad may follow, of allowed (B, V)."""
+    """Return bool (B,): in which rows `allowed`, (B, V), has nothing but Pad."""
     return allowed[:, PAD] & ~allowed[:, PAD + 1 :].any(axis=1)

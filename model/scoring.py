@@ -1,14 +1,14 @@
-"""Likelihood: the nats per note that a model needs for whole pieces, the one definition.
+"""Likelihood: how many nats per note a model needs for whole pieces. This is the one definition.
 
-Start is given; each further token, End with it, is scored exactly once, by logits masked to
-what the grammar admits there. The sum over a piece's tokens is minus the log of the probability
-that the sampler of `model.sampling` would write the piece.
+Start is given. Every later token, including End, is scored exactly once, by the logits of the ids
+that the grammar admits at its place. The sum over a piece's tokens is minus the log of the
+probability that the sampler of `model.sampling` would write this piece.
 
-A piece longer than the context is read in windows. The first is as long as the context; where
-it ends, all that was read is handed to `rebase`, the very function with which sampling goes on
-past the context: it gives the shorter prompt (from a bar line, the tempo restated) that begins
-the next window and is not scored again. At least half a context must remain in it, so every
-scored token after the first window has at least that much past.
+A piece that is longer than the context is read in windows. The first window fills the context.
+Where it ends, all ids so far are handed to `rebase`, the same function that shortens a history when
+sampling fills the context. It gives a shorter prompt (from a bar line, with the tempo restated),
+which begins the next window and is not scored again. The prompt must be at least half a context, so
+every token that is scored after the first window sees at least that much of the past.
 """
 
 import math
@@ -26,21 +26,21 @@ from model.steps import Scorer, SideArrays
 
 
 class Row(NamedTuple):
-    """Where a row of ids that are read stands: its last id is `end` - 1 of a piece."""
+    """Where a row of ids stands: its last id is number `end` - 1 of the piece."""
 
     piece: int
     end: int
 
 
-# ids (B, T) that are read, Pad at their right end, and where -> the side input beside them
+# takes ids (B, T), Pad at the right end, and where they stand; returns their side input
 MakeSide = Callable[[Ids, Sequence[Row]], SideArrays | None]
 
 
 class Scores(NamedTuple):
-    """The scores of every token of a piece after Start, T - 1 of them."""
+    """The scores of the T - 1 tokens of a piece after Start."""
 
-    nats: Reals  # float64 (S, T - 1), minus the log-probability, at each of S temperatures
-    is_likeliest: Bools  # whether no other id that the grammar admits was likelier
+    nats: Reals  # float64 (S, T - 1), minus the log of the probability, at each of S temperatures
+    is_likeliest: Bools  # bool (T - 1,), whether no id that the grammar admits was likelier
 
 
 def token_nats(
@@ -51,7 +51,7 @@ def token_nats(
     rebase: Rebase,
     side: MakeSide | None = None,
 ) -> list[Reals]:
-    """Return the nats of `score_tokens`: for each piece float64 (T-1,)."""
+    """Return only the nats of `score_tokens`: float64 (T - 1,) for each piece."""
     scores = score_tokens(steps, pieces, allowed, rebase=rebase, side=side)
     return [score.nats[0] for score in scores]
 
@@ -66,25 +66,25 @@ def score_tokens(
     temperatures: Sequence[float] = (1.0,),
     batch_tokens: int = 8192,
 ) -> list[Scores]:
-    """Score every token after Start: how likely is it?
+    """Score every token after Start: how likely was it?
 
     Args:
-        steps: of the decoder.
-        pieces: 1-D ids from Start to End, of lengths T.
-        allowed: for each piece bool (T-1, V), what the grammar admits in the place of token
-            1 .. T-1.
-        rebase: from all ids before a place, 1-D, to the prompt from which its window is read:
-            at least half the context and shorter than it.
-        side: computes the side input; None for decoders that have none.
-        temperatures: by which the decoder's logits are divided, one after the other.
-        batch_tokens: the most ids, padding included, that one pass of the decoder reads.
+        steps: the decoder.
+        pieces: arrays of ids (T,), from Start to End.
+        allowed: for each piece bool (T - 1, V), which ids the grammar admits in the place of tokens
+            1 .. T - 1.
+        rebase: takes all ids before a place, and returns the prompt with which the next window
+            begins: at least half a context, and shorter than it.
+        side: computes the side input; None: the decoder has none.
+        temperatures: S numbers; the logits are divided by each in turn.
+        batch_tokens: the most ids, padding included, that the decoder reads in one pass.
 
     Returns:
         The scores of each piece.
 
     Raises:
-        ValueError: a prompt of the wrong length, an `allowed` of the wrong shape or one that does
-            not admit the token that stands there.
+        ValueError: a prompt has the wrong length, or an `allowed` has the wrong shape or does not
+            admit the piece's own token.
     """
     windows: list[_Window] = []
     for index, (piece, mask) in enumerate(zip(pieces, allowed, strict=True)):
@@ -103,7 +103,7 @@ def score_tokens(
 
 
 def _check_allowed(index: int, piece: Ids, mask: Bools, vocabulary_size: int) -> None:
-    """Refuse what a grammar admits, bool (T-1, V), where it does not admit the piece (T,)."""
+    """Refuse a mask, bool (T - 1, V), that does not admit the tokens of its piece (T,)."""
     if mask.shape != (len(piece) - 1, vocabulary_size):
         expected = (len(piece) - 1, vocabulary_size)
         raise ValueError(f"piece {index}: allowed is {mask.shape}, not {expected}")
@@ -121,8 +121,8 @@ def _score(
     temperatures: Sequence[float],
     scores: Scores,
 ) -> None:
-    """Write the scores of the tokens of a window of a piece, from its logits (T, V)."""
-    place = slice(window.first - 1, window.end - 1)  # of the scored tokens in nats
+    """Fill in the scores of the tokens that a window scores, from its logits (T, V)."""
+    place = slice(window.first - 1, window.end - 1)  # where the scored tokens stand in the scores
     tokens = np.asarray(piece[window.first : window.end], dtype=np.int64)
     scored = logits[len(window.ids) - len(tokens) : len(window.ids)]  # (T, V)
     at = np.array(temperatures, dtype=np.float64)
@@ -139,10 +139,10 @@ def score_ids(
     nats: Reals,
     is_likeliest: Bools,
 ) -> None:
-    """Score ids (T,) by logits (T, V) of those that are allowed, (T, V).
+    """Score ids (T,) by the logits (T, V) of the ids that are allowed, (T, V).
 
-    Set are `nats` (S, T), minus the log of the softmax at each of S temperatures, and whether
-    nothing else was likelier, (T,).
+    This sets `nats` (S, T), minus the log of the softmax at each of S temperatures, and
+    `is_likeliest` (T,), whether no allowed id was likelier.
     """
     for t in range(len(tokens)):
         own = logits[t, tokens[t]]
@@ -161,19 +161,19 @@ def score_ids(
 
 @dataclass(frozen=True)
 class _Window:
-    """What one row of a pass reads, and the tokens first .. end - 1 of the piece it scores."""
+    """What one row of a pass reads; it scores the tokens first .. end - 1 of the piece."""
 
     piece: int
-    ids: Ids  # its last end - first places are those that score
+    ids: Ids  # the last `end` - `first` places give the scores
     first: int
     end: int
 
 
 def _windows(index: int, piece: Ids, context: int, rebase: Rebase) -> Iterator[_Window]:
-    """Yield the windows of one piece: together they score tokens 1 .. T-1, each once."""
+    """Yield the windows of one piece; together they score tokens 1 .. T - 1, each once."""
     prompt, first = piece[:1], 1
     while first < len(piece):
-        # the prompt's last place scores token `first`, each further id read scores the next
+        # the prompt's last place scores token `first`; each further id read scores the next
         end = min(first + context - len(prompt) + 1, len(piece))
         yield _Window(index, np.concatenate((prompt, piece[first : end - 1])), first, end)
         first = end
@@ -187,7 +187,7 @@ def _windows(index: int, piece: Ids, context: int, rebase: Rebase) -> Iterator[_
 
 
 def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window]]:
-    """Yield windows of like length together, so that little is padding."""
+    """Yield batches of windows of similar length, so that there is little padding."""
     batch: list[_Window] = []
     for window in sorted(windows, key=lambda w: -len(w.ids)):
         if batch and (len(batch) + 1) * len(batch[0].ids) > batch_tokens:
@@ -199,7 +199,7 @@ def _batches(windows: list[_Window], batch_tokens: int) -> Iterator[list[_Window
 
 
 def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> Floats:
-    """Return logits (B, T, V) of windows padded at their right end, which no earlier place sees."""
+    """Return the logits (B, T, V) of windows, padded at the right, where no place sees it."""
     ids = np.full((len(batch), len(batch[0].ids)), PAD, dtype=np.int64)
     for row, window in zip(ids, batch, strict=True):
         row[: len(window.ids)] = window.ids
@@ -209,12 +209,12 @@ def _forward(steps: Scorer, batch: list[_Window], side: MakeSide | None) -> Floa
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over pieces, from which the averages follow; tallies can be added.
+    """Sums over pieces, from which averages follow. Tallies can be added.
 
     Attributes:
-        nats: float64 (K,), total nats of the tokens of each kind.
+        nats: float64 (K,), the total nats of the tokens of each kind.
         counts: int64 (K,), how many tokens of each kind were scored.
-        notes: how many notes the pieces hold.
+        notes: how many notes the pieces have.
     """
 
     nats: Reals
@@ -226,27 +226,27 @@ class Tally:
 
     @property
     def per_note(self) -> float:
-        """Total nats over notes; NaN without notes."""
+        """All nats divided by the number of notes; NaN if there are none."""
         return _ratio(float(self.nats.sum()), self.notes)
 
     @property
     def per_token(self) -> float:
-        """Total nats over scored tokens; NaN without tokens."""
+        """All nats divided by the number of scored tokens; NaN if there are none."""
         return _ratio(float(self.nats.sum()), int(self.counts.sum()))
 
     @property
     def by_kind(self) -> list[float]:
-        """Nats of each kind over notes: K numbers whose sum is `per_note`."""
+        """Nats of each kind divided by the number of notes: K numbers that sum to `per_note`."""
         return [_ratio(float(kind), self.notes) for kind in self.nats]
 
 
 def summarize(nats: Reals, kinds: Ids, n_notes: int, n_kinds: int) -> Tally:
-    """Add up the tokens of a piece, or of many laid end to end.
+    """Add up the scored tokens of a piece, or of many pieces end to end.
 
     Args:
-        nats: float64 (N,), of scored tokens.
-        kinds: int (N,) in [0, K), the kind of each.
-        n_notes: how many notes they write.
+        nats: float64 (N,), of the tokens.
+        kinds: int (N,) in [0, K), the kind of each token.
+        n_notes: how many notes they encode.
         n_kinds: K.
     """
     totals = np.bincount(kinds, weights=nats, minlength=n_kinds).astype(np.float64)
@@ -254,15 +254,15 @@ def summarize(nats: Reals, kinds: Ids, n_notes: int, n_kinds: int) -> Tally:
 
 
 def hits_by_kind(is_right: Bools, kinds: Ids, n_kinds: int) -> Ints:
-    """Count how often the likeliest id was the right one, by kind of token; such counts add up.
+    """Count how often the likeliest id was the right one, by kind of token. Such counts add up.
 
     Args:
-        is_right: bool (N,), of N tokens: whether nothing was likelier than what stands there.
-        kinds: int (N,) in [0, K), of what stands there.
+        is_right: bool (N,), whether no id was likelier than each of N tokens.
+        kinds: int (N,) in [0, K), the kind of each token.
         n_kinds: K.
 
     Returns:
-        int64 (2, K): how many were right, of how many.
+        int64 (2, K): how many were right, and out of how many.
     """
     counts = (np.bincount(of, minlength=n_kinds) for of in (kinds[is_right], kinds))
     return np.stack([*counts]).astype(np.int64)

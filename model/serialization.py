@@ -1,7 +1,7 @@
-"""model.safetensors: a decoder, the vocabulary and style of its music, and its run, in one file.
+"""model.safetensors: a decoder, its music's vocabulary and style, and its run, in one file.
 
-What people share. The tensors are safetensors, all else is JSON in its header: nothing that is
-loaded can run code.
+This is the file that people share. Its tensors are safetensors, and everything else is JSON in the
+header, so nothing that is loaded can run code.
 """
 
 import json
@@ -25,16 +25,16 @@ FORMAT = "etude"
 VERSION = "14"
 _ADVICE = "use a model.safetensors that train.py wrote"
 _DTYPES = ("F32", "F16")  # as safetensors names them
-_LARGEST = 2.0**14  # of a weight; trained ones are below 10, and sums of products must stay finite
+_LARGEST = 2.0**14  # of a weight: trained ones are below 10, and sums of products must stay finite
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of this project; the message is one line, for people."""
+    """Raised if a file is no model of this project; the message is one line, for people."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What a model file holds. Vocabulary and style are JSON, which is kept as it is."""
+    """What a model file has in it. Vocabulary and style are kept as the JSON that they are."""
 
     network: Network
     vocabulary_json: str
@@ -45,15 +45,15 @@ class ModelFile:
 def save_model_file(
     path: str | Path, content: ModelFile, dtype: type[np.floating] = np.float32
 ) -> None:
-    """Write a model file; equal models make files of equal bytes.
+    """Write a model file. Equal models make equal files, byte by byte.
 
     Args:
-        path: of the file; whoever reads it meets the old one or the whole new one.
+        path: of the file. A reader finds either the old file or the whole new one.
         content: of the file.
-        dtype: in which weights are stored; float16 makes half the file.
+        dtype: of the weights in the file; float16 halves its size.
 
     Raises:
-        OSError: the file cannot be written; a file that was there before is untouched.
+        OSError: the file cannot be written; an older file at the path is untouched.
     """
     metadata = {
         "format": FORMAT,
@@ -68,7 +68,7 @@ def save_model_file(
 
 
 def _with_sorted_header(content: bytes) -> bytes:
-    """Sort the keys of a safetensors header, in random order: length (8 bytes), JSON, data."""
+    """Sort the keys, which are in random order, in a header: length (8 bytes), JSON, data."""
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.dumps(json.loads(content[8:end]), sort_keys=True).encode()
     header += b" " * (-len(header) % 8)  # the data begin at a multiple of 8
@@ -76,10 +76,10 @@ def _with_sorted_header(content: bytes) -> bytes:
 
 
 def load_model_file(path: str | Path) -> ModelFile:
-    """Read a model file; its weights are float32, however they were stored.
+    """Read a model file. Its weights become float32, however they were stored.
 
     Raises:
-        ModelFileError: there is no such file, or it is not a model of this program, or not whole.
+        ModelFileError: the file does not exist, is not whole, or is not a model of this program.
     """
     path = Path(path)
     if not path.is_file():
@@ -121,16 +121,16 @@ def load_model_file(path: str | Path) -> ModelFile:
 
 
 def _of_checkpoint(path: Path) -> str:
-    """Return what to say of a checkpoint, from which training goes on."""
+    """Return the message about a checkpoint, which is for training to go on from."""
     beside = path.absolute().parent.parent / "model.safetensors"
     advice = f"use {beside}" if beside.is_file() else _ADVICE
     return f"{path} is a training checkpoint, from which only train.py goes on; {advice}"
 
 
 def _check(config: DecoderConfig, weights: dict[str, Floats], path: Path) -> None:
-    """Refuse weights that do not fit the config, or of which no probabilities can come."""
+    """Refuse weights that do not fit the config, or that cannot give probabilities."""
     misfit = f"{path}: the weights do not fit the config beside them"
-    # a header must not make us list a million layers
+    # a false header must not make us list a million layers
     if config.n_layer > len(weights):
         raise ModelFileError(f"{misfit} ({config.n_layer} layers); {_ADVICE}")
     try:

@@ -1,4 +1,4 @@
-"""A decoder as sampling and scoring see it: arrays in, arrays out."""
+"""What sampling and scoring need from a decoder: arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SideArrays = SideInput[Ids]
 
 
 class Scorer(Protocol):
-    """A decoder that reads whole windows: as the definition has it (`PlainSteps`) or compiled.
+    """A decoder that reads whole windows: the definition (`PlainSteps`), or compiled (`Engine`).
 
     Attributes:
         config: of the decoder.
@@ -24,15 +24,15 @@ class Scorer(Protocol):
     config: DecoderConfig
 
     def logits(self, ids: Ids, side: SideArrays | None = None) -> Floats:
-        """Return logits (B, T, V) of the token after each of ids (B, T), Pad at the right end.
+        """Return the logits (B, T, V) of the token after each of ids (B, T), Pad at the right end.
 
         Args:
-            ids, side: as in `Steps.read`. After Pad there stand any numbers.
+            ids, side: as in `Steps.read`. The numbers after Pad mean nothing.
         """
 
 
 class Steps(Scorer, Protocol):
-    """A decoder that reads on, id by id (`Engine`)."""
+    """A decoder that can go on reading, id by id (`Engine`)."""
 
     def read(
         self, ids: Ids, side: SideArrays | None = None, cache: Any = None
@@ -40,24 +40,25 @@ class Steps(Scorer, Protocol):
         """Read the next ids of B rows: prompts, or what follows them.
 
         Args:
-            ids: (B, T); Pad stands at the left of shorter prompts, and in rows that are over.
-            side: the side input beside them, for a decoder that has one.
-            cache: what was read before, to which these are added; None: nothing was.
+            ids: (B, T); Pad stands at the left of shorter prompts, and in rows that have ended.
+            side: the side input beside them, if the decoder has one.
+            cache: what was read before, to which these ids are added; None: nothing.
 
         Returns:
-            Logits (B, V) of the token after each row, for rows that are over any numbers; and the
-            cache.
+            The logits (B, V) of the token after each row, which mean nothing in rows that have
+            ended; and the cache.
 
         Raises:
-            ValueError: more tokens than the context holds, or a side input that does not fit.
+            ValueError: there are more tokens than the context holds, or the side input does not
+                fit.
         """
 
     def repeated(self, cache: Any, times: int) -> Any:
-        """Return the cache of so many rows in the place of each, which all go on from it."""
+        """Return a cache with `times` copies of each row side by side, which all go on from it."""
 
 
 def right_aligned(prompts: Sequence[Ids]) -> Ints:
-    """Return int64 (B, T): the prompts with Pad at their left, so that all go on at the end."""
+    """Return the prompts as int64 (B, T), with Pad at their left, so that all end alike."""
     longest = max(map(len, prompts))
     ids = np.full((len(prompts), longest), PAD, dtype=np.int64)
     for row, prompt in zip(ids, prompts, strict=True):
@@ -66,7 +67,7 @@ def right_aligned(prompts: Sequence[Ids]) -> Ints:
 
 
 def joined(sides: Sequence[SideArrays]) -> SideArrays:
-    """Return side inputs of the same rows one after the other, as of one window (B, T)."""
+    """Join side inputs of the same rows that follow each other in time, as of one window (B, T)."""
     most = max(side.bag.shape[2] for side in sides)
     bags = [np.pad(s.bag, ((0, 0), (0, 0), (0, most - s.bag.shape[2]))) for s in sides]
     rest = zip(*(side[1:] for side in sides), strict=True)  # all but the bag

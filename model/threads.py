@@ -1,4 +1,4 @@
-"""How many of torch's threads work: as many as help. Other work on the machine decides that."""
+"""Chooses how many threads torch works with: as many as help, beside the machine's other work."""
 
 import time
 from collections.abc import Iterator
@@ -7,17 +7,18 @@ from statistics import median
 
 import torch
 
-COLUMNS_A_THREAD = 16  # of a weight, at least: narrower products differ by the number of threads
-TRIAL_STEPS = 5  # with each number of threads
+COLUMNS_A_THREAD = 16  # columns of a weight; with fewer, products depend on threads
+TRIAL_STEPS = 5  # steps in a trial, with each number of threads
 TRIAL_EVERY = 60.0  # seconds
-HAS_TILES = bool(torch.cpu.get_capabilities().get("amx_bf16"))  # of numbers, multiplied at once
+HAS_TILES = bool(torch.cpu.get_capabilities().get("amx_bf16"))  # multiplies whole tiles at once
 
 
 @contextmanager
 def steady_products() -> Iterator[None]:
-    """Make bfloat16 products inside that do not depend on the number of threads.
+    """Make the bfloat16 products inside it independent of the number of threads.
 
-    By tiles (AMX) long sums are shared among threads, and products are so fast that one will do.
+    A CPU with tiles (AMX) would divide long sums among threads. It multiplies so fast that one
+    thread is enough.
     """
     threads = torch.get_num_threads()
     if HAS_TILES:
@@ -29,10 +30,10 @@ def steady_products() -> Iterator[None]:
 
 
 class ThreadChooser:
-    """Times steps, and works with the number of threads with which they are quickest.
+    """Times training steps, and works with the number of threads that makes them fastest.
 
-    It tries half and twice the number it has, at most as many as torch had at first: at the
-    beginning until none of them is quicker, and again every minute, since other work comes and
+    It tries half and twice the present number, and at most as many as torch had at first. It does
+    so at the beginning, until neither is faster, and then every minute, since other work comes and
     goes. What a step computes must not depend on the number of threads.
 
     Args:
@@ -42,12 +43,12 @@ class ThreadChooser:
     def __init__(self, width: int) -> None:
         self.before = torch.get_num_threads()
         self.most = self.threads = max(1, min(self.before, width // COLUMNS_A_THREAD))
-        self.trial: list[int] = []  # the threads of the steps to come
-        self.seconds: dict[int, list[float]] = {}  # of the steps of a trial, by threads
+        self.trial: list[int] = []  # how many threads each of the next steps will have
+        self.seconds: dict[int, list[float]] = {}  # how long the steps of a trial took, by threads
         self.next_trial = self.began = 0.0
 
     def begin_step(self) -> None:
-        """Give a step as many threads as are its turn."""
+        """Give the next step its number of threads."""
         if not self.trial and time.monotonic() >= self.next_trial:
             tried = {max(1, self.threads // 2), self.threads, min(2 * self.threads, self.most)}
             self.trial = sorted(tried) * TRIAL_STEPS
@@ -55,7 +56,7 @@ class ThreadChooser:
         self.began = time.perf_counter()
 
     def end_step(self) -> None:
-        """Count the time of a step; choose when a trial is over."""
+        """Record the time of a step, and choose when a trial is over."""
         if not self.trial:
             return
         seconds = time.perf_counter() - self.began
@@ -66,5 +67,5 @@ class ThreadChooser:
             self.threads, self.seconds = best, {}
 
     def stop(self) -> None:
-        """Give torch back the threads that it had at first."""
+        """Give torch back the number of threads that it had at first."""
         torch.set_num_threads(self.before)
