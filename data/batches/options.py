@@ -1,4 +1,4 @@
-"""The options of what is learned from: the music, and how training windows are drawn."""
+"""The options of what a model learns from: the music, and how training windows are drawn."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,30 +6,30 @@ from pathlib import Path
 from common.options import Count, Options, Positive, Share
 from data.corpus.options import CorpusError, CorpusOptions
 
-ID_SUFFIXES = (".npy", ".jsonl")  # of files of other sequences (data/batches/id_sequences.py)
+ID_SUFFIXES = (".npy", ".jsonl")  # of files with other sequences (data/batches/id_sequences.py)
 
 
 @dataclass(frozen=True)
 class WindowOptions(Options):
-    """What is learned from, and how training windows of it are drawn."""
+    """What a model learns from, and how its training windows are drawn."""
 
-    path: str = "bach"  # a folder of MIDI files; or bach or folk; or a .npy or .jsonl file
-    datasets: str = "datasets"  # the folder in which tokenized corpora are kept
-    batch_size: Positive = 8  # training windows a step and device
-    fit_windows: bool = False  # longer windows, and fewer of them, where eight bars are longer
-    silence: Share = 0.0  # share of the windows in which some instruments are silent, but not all
-    misreading: Share = 0.0  # share of the notes in windows that are a few semitones off
-    given: Share = 0.0  # share of the windows in which some notes are known in advance
-    chords: Share = 0.0  # share of the windows beside which their chords are known
-    written: str | None = None  # a folder of pieces that trained models wrote, to learn from too
-    seed: Count = 0  # of the choice of windows
-    num_workers: Count = 0  # processes that prepare windows; 0: none beside training
-    vocabulary_size: Positive | None = None  # ids of a .npy or .jsonl file; else counted
+    path: str = "bach"  # a folder of MIDI files or scores; bach or folk; or a .npy or .jsonl file
+    datasets: str = "datasets"  # the folder that keeps tokenized corpora
+    batch_size: Positive = 8  # training windows in each step, on each device
+    fit_windows: bool = False  # if eight bars do not fit, make windows longer, and fewer
+    silence: Share = 0.0  # share of the windows in which some, not all, instruments fall silent
+    misreading: Share = 0.0  # share of the notes that the model reads a few semitones off
+    given: Share = 0.0  # share of the windows that come with some notes known in advance
+    chords: Share = 0.0  # share of the windows that come with their chords known
+    written: str | None = None  # a folder of pieces that models wrote, to learn from as well
+    seed: Count = 0  # random seed of the choice of windows
+    num_workers: Count = 0  # processes that prepare windows; 0: training prepares them itself
+    vocabulary_size: Positive | None = None  # number of ids in a .npy or .jsonl file; null: counted
 
 
 @dataclass(frozen=True)
 class DataOptions(CorpusOptions, WindowOptions):
-    """Music to train on, or sequences of another kind, and how it is read."""
+    """The music or other sequences to train on, and how they are read."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,10 +42,10 @@ class DataOptions(CorpusOptions, WindowOptions):
 
     @property
     def is_ids(self) -> bool:
-        """Whether the data are other sequences, by the ending of their file's name."""
+        """Whether the data are sequences that are not music, by the ending of the file's name."""
         return Path(self.path).suffix in ID_SUFFIXES
 
     @property
     def corpus(self) -> CorpusOptions:
-        """The options on which the corpus depends."""
+        """The options that decide what the corpus is."""
         return CorpusOptions.from_settings(vars(self))

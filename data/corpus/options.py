@@ -1,4 +1,4 @@
-"""The options of a corpus: how it is built from MIDI files."""
+"""The options of a corpus: how it is built from music files."""
 
 import re
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val
 Program = Annotated[int, Range(0, DRUMS)]
 Track = Annotated[int, Range(1)]
 Steps = Annotated[int, Range(1, MOST_STEPS["beats"])]
-OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides
+OPEN = {"grid": "auto", "instruments": "auto", "parts": "auto"}  # the music decides these
 
 
 class CorpusError(ValueError):
-    """Raised where no corpus can be made or read; the message is one line, for people."""
+    """Raised when a corpus cannot be made or read; the message is one line, for people."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,22 @@ class CorpusOptions(Options):
     """How music is read.
 
     Raises:
-        CorpusError: a value out of range.
+        CorpusError: a value is out of range.
     """
 
-    grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for what keeps to no beat
-    steps_per_beat: Steps = 12  # of a grid of beats: how finely a quarter note is divided
-    instruments: Literal["auto", "original", "common", "piano"] = "original"  # as what they play
-    programs: tuple[Program, ...] | None = None  # to keep, 128 for drums; else all
-    tracks: tuple[Track | str, ...] | None = None  # likewise, by name, or by number from 1
-    parts: Literal["auto", "program", "track"] = "program"  # who plays: a program, or a track
-    time_signature: str | None = None  # such as 4/4, for files whose own is wrong
-    transpose: Annotated[int, Range(0, 127)] = 6  # semitones, up and down, that windows are moved
+    grid: Literal["auto", "beats", "seconds"] = "beats"  # seconds: for music that keeps to no beat
+    steps_per_beat: Steps = 12  # steps in a quarter note, on a grid of beats
+    instruments: Literal["auto", "original", "common", "piano"] = "original"  # what plays the notes
+    programs: tuple[Program, ...] | None = None  # the programs to keep, 128 for drums; else all
+    tracks: tuple[Track | str, ...] | None = None  # the tracks to keep, by name or by number from 1
+    parts: Literal["auto", "program", "track"] = "program"  # what a part is: a program or a track
+    time_signature: str | None = None  # such as 4/4: replaces those of files that have wrong ones
+    transpose: Annotated[int, Range(0, 127)] = 6  # semitones that windows may move, up or down
 
     def __post_init__(self) -> None:
         try:
             super().__post_init__()
-            self.time_grid  # noqa: B018  # it checks its values
+            self.time_grid  # noqa: B018  # the property checks the values
             for name, kept in (("programs", self.programs), ("tracks", self.tracks)):
                 if kept == ():
                     raise ValueError(f"no {name} to keep: name some, or leave them out for all")
@@ -49,9 +49,9 @@ class CorpusOptions(Options):
 
     @property
     def time_grid(self) -> Grid:
-        """The grid that the pieces are brought to, the names of parts still unknown.
+        """The grid that the pieces are brought to; it does not know the names of parts yet.
 
-        One of beats, where the music is to decide.
+        It counts beats if the music is still to decide.
         """
         if self.grid == "seconds" and self.time_signature is None:
             return SECONDS
@@ -60,21 +60,21 @@ class CorpusOptions(Options):
 
     @property
     def kept_instruments(self) -> Instruments:
-        """The instruments of the pieces that are kept; which are common is not known yet."""
+        """The instruments of the pieces that are kept. Which ones are common is not known yet."""
         mode = "original" if self.instruments == "auto" else self.instruments
         return Instruments(mode, self.programs, self.tracks)
 
     @property
     def is_open(self) -> bool:
-        """Whether something is left for the music to decide."""
+        """Whether the music is still to decide some option."""
         return any(getattr(self, name) == word for name, word in OPEN.items())
 
 
 def _meter(text: str | None) -> tuple[int, int] | None:
-    """Return a time signature's numerator and denominator.
+    """Return the numerator and denominator of a time signature; None: there is none.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no time signature.
     """
     if text is None:
         return None

@@ -134,7 +134,7 @@ def choose_given(
             of one; SCATTERED, notes at random. Of one instrument alone its highest notes are a
             voice.
         rng: what chooses.
-        vocabulary: of the ids.
+        vocabulary: what the ids mean.
 
     Returns:
         The notes, timed from the window's first bar; (T,) whether an id belongs to one; and (T,)

@@ -1,6 +1,6 @@
-"""Where in the piece the reader stands after each id.
+"""Where in the piece a row of ids stands after each id.
 
-Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelfth of a quarter:
+For `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12`, with twelve steps to a quarter note:
 
     after        now  position  note_end
     Bar 4/4        0        -1
@@ -9,7 +9,7 @@ Of `Bar 4/4  Tempo 80  Position 12  Note D4  Duration 12` with steps of a twelft
     Note D4       12        12
     Duration 12   12        12        24
 
-`advance` reads one id of one row. Whoever reads ids, in training or in writing, calls it.
+`advance` reads one id of one row. All code that reads ids, to learn or to write, calls it.
 """
 
 from __future__ import annotations
@@ -26,49 +26,55 @@ from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 
 def record_of(row: type) -> np.dtype[np.void]:
-    """Return the type of arrays whose elements, records, have an int64 for each field of a class.
+    """Return the NumPy type of a record that has an int64 for each annotated field of a class.
 
-    Loops take such an array, or a record of it, as one pointer: an array for each field takes far
-    longer to compile.
+    A compiled loop takes an array of records, or one record, as a single pointer. With a separate
+    array for each field, it would take far longer to compile.
     """
     return records(reversed(get_type_hints(row)))
 
 
 def records(names: Iterable[str]) -> np.dtype[np.void]:
-    """Return the type of arrays whose elements, records, have an int64 of each name."""
+    """Return the NumPy type of a record that has an int64 of each name."""
     return np.dtype((np.record, [(name, np.int64) for name in names]), align=True)
 
 
 def record(row: type, **values: int) -> Any:
-    """Return one such record, with a value of each field."""
+    """Return one record of a class, with a value for each field."""
     kind = record_of(row)
     return np.array([tuple(values[name] for name in kind.names or ())], kind)[0]
 
 
 class Cursor:
-    """Where a row stands after the ids read in it: a record of an array, and changed in place.
+    """Where a row stands after the ids read so far: a record in an array, changed in place.
 
     Times are in grid steps.
     """
 
     kind: int  # the Kind of the latest id
-    bar_count: int  # bars begun
-    bar_start: int  # of the bar that the row is in
-    bar_length: int
-    tempo: int  # number of the tempo in force, -1 where it is still to be given
-    position: int  # the latest Position in the bar, -1 before the first
-    now: int  # time of the latest Position or Bar
-    note: int  # number of the latest Note since then, -1 before the first
-    note_bar: int  # number of the bar, from 1, that the latest Note began in; 0 before the first
-    extends: int  # Extends since the latest Note
+    bar_count: int  # how many bars have begun
+    bar_start: int  # when the current bar begins
+    bar_length: int  # how long it is
+    tempo: int  # the number of the current tempo; -1 until one is known
+    position: int  # the latest Position in this bar; -1 before the first
+    now: int  # the time of the latest Position or Bar
+    note: int  # the number of the latest Note since `now` was set; -1 before the first
+    note_bar: int  # the number, from 1, of the bar of the latest Note; 0 before the first
+    extends: int  # how many Extends have followed the latest Note
     note_end: int  # when the note of the latest Duration ends
 
 
-Cursors: TypeAlias = NDArray[Any]  # (B,) of Cursor: at[row].now, and at["now"] of all rows
+Cursors: TypeAlias = NDArray[Any]  # (B,) of Cursor: at[row].now is one row's, at["now"] all rows'
 
 
 def at_start(vocabulary: Vocabulary, batch: int, row: type[Cursor] = Cursor) -> Cursors:
-    """Return the places of `batch` rows, of a kind, that have read nothing, or Start alone."""
+    """Return `batch` records, each for a row that has read nothing, or only Start.
+
+    Args:
+        vocabulary: what the ids mean.
+        batch: how many rows.
+        row: the class of the records: Cursor, or one that adds fields to it.
+    """
     at = np.zeros(batch, dtype=record_of(row))
     at["kind"] = Kind.START
     at["position"] = at["note"] = -1
@@ -80,7 +86,7 @@ def at_start(vocabulary: Vocabulary, batch: int, row: type[Cursor] = Cursor) -> 
 def advance(words: Words, here: Cursor, token: int) -> None:
     """Read the next id of a row."""
     kind = words.kind_of[token]
-    value = token - words.firsts[kind]  # the number among those of the kind
+    value = token - words.firsts[kind]  # its number within its kind
     here.kind = kind
     if kind == Kind.BAR:
         here.bar_count += 1
@@ -109,6 +115,6 @@ def advance(words: Words, here: Cursor, token: int) -> None:
 
 @compiled
 def advance_rows(words: Words, at: Cursors, ids: Ints) -> None:
-    """Read the next id of each row, (B,)."""
+    """Read the next id of each row; `ids` is (B,)."""
     for row in range(len(ids)):
         advance(words, at[row], ids[row])

@@ -546,7 +546,7 @@ class SideFeatures:
     Drums have no pitch.
 
     Args:
-        vocabulary: of the ids.
+        vocabulary: what the ids mean.
         has_harmony: whether chords can be told.
 
     Attributes:

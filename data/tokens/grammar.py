@@ -1,7 +1,7 @@
 """The grammar: which ids may come next in a row.
 
-A line of ids that it allows, from Start to End, decodes to a Score; and each Score has one such
-line. Sampling asks which ids are `allowed`, chooses one, and lets the grammar `advance`.
+Each line of ids that it allows, from Start to End, decodes to a Score, and each Score has exactly
+one such line. Sampling asks which ids are `allowed`, chooses one, and lets the grammar `advance`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ Mask = Bools  # (V,) whether each id may come next
 
 
 class GrammarState(NamedTuple):
-    """Where each of B rows stands, and what its notes leave free; changed in place.
+    """Where each of B rows stands, and which of its notes may start; changed in place.
 
     Attributes:
-        at: where it stands.
-        free_at: (B, N) when each note (program and pitch) may start again: its end.
+        at: where each row stands.
+        free_at: (B, N) when each note (program and pitch) may start again: when it has ended.
     """
 
     at: Cursors
     free_at: Ints
 
 
-# The kinds that can follow each kind, whatever the piece. `admit` then narrows them: Tempo must
-# come in the first bar, Velocity exists or does not, positions and notes rise, and so on.
+# The kinds that can ever follow each kind. `Grammar` puts Velocity after Duration if there is one,
+# and `admit` narrows the rest: the first bar must have a Tempo, positions and notes rise, and so
+# on.
 _AFTER_NOTE = (Kind.NOTE, Kind.POSITION, Kind.BAR, Kind.END)
 _AFTER_BAR = (Kind.TEMPO, Kind.POSITION, Kind.BAR)
 _FOLLOWERS: dict[Kind, tuple[Kind, ...]] = {
@@ -54,8 +55,8 @@ class Grammar:
     """The grammar of one vocabulary.
 
     Attributes:
-        vocabulary: of the ids.
-        followers: (K, V) whether each id can follow each kind, whatever the piece.
+        vocabulary: what the ids mean.
+        followers: (K, V) whether each id can ever follow each kind.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -66,20 +67,20 @@ class Grammar:
         self.followers = np.array([np.isin(vocabulary.kind_of, kinds[kind]) for kind in Kind])
 
     def start(self, batch: int) -> GrammarState:
-        """Return the state of `batch` rows after Start."""
+        """Return the state of `batch` rows that have read only Start."""
         free_at = np.zeros((batch, self.vocabulary.counts[Kind.NOTE]), dtype=np.int64)
         return GrammarState(at_start(self.vocabulary, batch), free_at)
 
     def allowed(self, state: GrammarState) -> Bools:
-        """Return (B, V), whether each id may come next; in every row at least one may."""
+        """Return (B, V): whether each id may come next. In every row at least one may."""
         mask = np.empty((len(state.free_at), self.vocabulary.size), dtype=bool)
         _admit_rows(self.vocabulary.words, self.followers, state, mask)
         return mask
 
     def masks(self, ids: ArrayLike) -> Bools:
-        """Return (T - 1, V), what may stand in the place of each of a piece's ids after Start.
+        """Return (T - 1, V): which ids the grammar allows in the place of each id after Start.
 
-        The ids (T,) must be allowed; this is not checked again.
+        The grammar must allow the piece's own ids (T,); this is not checked.
         """
         piece, state = np.asarray(ids, dtype=np.int64), self.start(1)
         masks = np.empty((len(piece) - 1, self.vocabulary.size), dtype=bool)
@@ -87,9 +88,9 @@ class Grammar:
         return masks
 
     def advance(self, state: GrammarState, ids: ArrayLike) -> None:
-        """Take each row's next id, (B,), into the state, which changes in place.
+        """Read the next id of each row, (B,), and change the state in place.
 
-        The ids must be allowed; this is not checked again.
+        The grammar must allow the ids; this is not checked.
         """
         advance_rows(self.vocabulary.words, state.at, np.asarray(ids, dtype=np.int64))
         rows = np.flatnonzero(state.at["kind"] == Kind.DURATION)
@@ -117,21 +118,21 @@ def _admit_piece(
 
 @compiled_inside
 def admit(first: Ints, followers: Mask, here: Cursor, free_at: Ints, mask: Mask) -> None:
-    """Set in a mask (V,) which ids may come next in a row.
+    """Set in `mask` which ids may come next in one row.
 
     Args:
         first: (K + 1,) the first id of each kind.
-        followers: (V,) whether each id can follow the row's kind.
+        followers: (V,) whether each id can ever follow the kind of the row's latest id.
         here: where the row stands.
-        free_at: (N,) when each of its notes may start again.
-        mask: which is set.
+        free_at: (N,) when each note may start again.
+        mask: (V,) the result.
     """
     length, soonest = here.bar_length, NEVER
     for free in free_at:
         soonest = min(soonest, free)
-    # Positions rise, lie in the bar, and leave some note that could start.
+    # A Position is later than the one before, lies in the bar, and leaves a note that may start.
     soonest = max(here.position + 1, soonest - here.bar_start)
-    # The first bar must have a Tempo; later only a change has one.
+    # The first bar must have a Tempo; a later one has a Tempo only where the tempo changes.
     is_head = here.kind == Kind.BAR or here.kind == Kind.LENGTH
     has_tempo = here.tempo >= 0 or not is_head
     for token in range(first[Kind.BAR], first[Kind.LENGTH]):
@@ -143,7 +144,7 @@ def admit(first: Ints, followers: Mask, here: Cursor, free_at: Ints, mask: Mask)
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         is_there = soonest <= token - first[Kind.POSITION] < length
         mask[token] = followers[token] and is_there and has_tempo
-    # Notes rise within a position, and one that sounds cannot start.
+    # Within a position notes rise, and a note that still sounds cannot start.
     for note in range(len(free_at)):
         is_free = note > here.note and free_at[note] <= here.now
         mask[first[Kind.NOTE] + note] = followers[first[Kind.NOTE] + note] and is_free

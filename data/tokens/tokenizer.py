@@ -1,6 +1,7 @@
-"""Scores to token ids and back: a canonical Score has one encoding, and each decodes to one Score.
+"""Turns Scores into token ids, and ids back into Scores.
 
-`data/tokens/vocabulary.py` says what the tokens are, and in which order they stand.
+Each Score has exactly one encoding, and each encoding decodes to exactly one Score. What the tokens
+are, and in which order they stand, is in `data/tokens/vocabulary.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from data.tokens.vocabulary import Kind, Vocabulary, VocabularyError, Words
 
 
 def encode(score: Score, vocabulary: Vocabulary) -> Ints:
-    """Encode a piece: return (T,) ids, from Start to End.
+    """Encode a piece: return its ids (T,), from Start to End.
 
     Raises:
         VocabularyError: the vocabulary has no token for something in the piece.
@@ -57,10 +58,11 @@ def _write(
     """Return the ids (T,) of M bars and N notes.
 
     Args:
-        words: of the vocabulary.
-        meter, tempo, length: (M,) numbers of meters and tempi (-1: no tokens), and steps.
-        onset, number, duration, velocity: (N,) steps, the number of program and pitch, steps, and
-            the number of the velocity (-1: no tokens).
+        words: the tables of the vocabulary.
+        meter, tempo, length: (M,) of each bar: the number of its meter, the number of its tempo
+            (-1: write no Tempo), and its steps.
+        onset, number, duration, velocity: (N,) of each note: its onset in steps, the number of its
+            program and pitch, its steps, and the number of its velocity (-1: write no Velocity).
     """
     firsts, note, start = words.firsts, 0, 0
     ids = [firsts[Kind.START]]
@@ -70,7 +72,7 @@ def _write(
             ids.append(firsts[Kind.LENGTH] + length[bar] - 1)
         if tempo[bar] >= 0 and (bar == 0 or tempo[bar] != tempo[bar - 1]):
             ids.append(firsts[Kind.TEMPO] + tempo[bar])
-        latest = -1  # onset in this bar
+        latest = -1  # the latest onset in this bar
         while note < len(onset) and onset[note] < start + length[bar]:
             if onset[note] != latest:
                 latest = onset[note]
@@ -90,10 +92,10 @@ def _write(
 
 
 def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
-    """Return the piece that ids from Start to End encode: undo `encode`.
+    """Return the piece that ids from Start to End encode; this undoes `encode`.
 
     Raises:
-        VocabularyError: the ids encode no piece.
+        VocabularyError: the ids do not encode a piece.
     """
     ids = np.asarray(ids, dtype=np.int64)
     if not len(ids) or ids.min() < 0 or ids.max() >= vocabulary.size:
@@ -101,7 +103,7 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
     try:
         score = canonical(*decode_parts(ids, vocabulary), vocabulary.grid)[0]
         is_encoding = np.array_equal(encode(score, vocabulary), ids)
-    except (ValueError, IndexError):  # the arrays of a broken sequence do not fit together
+    except (ValueError, IndexError):  # the ids break the grammar, so their arrays do not fit
         is_encoding = False
     if not is_encoding:
         raise VocabularyError("not a piece: the ids break the grammar")
@@ -109,10 +111,10 @@ def decode(ids: ArrayLike, vocabulary: Vocabulary) -> Score:
 
 
 def decode_parts(ids: Ints, vocabulary: Vocabulary) -> tuple[Records, Records, NDArray[np.int32]]:
-    """Return the notes, bars and tempi that grammatical ids encode, of pieces end to end.
+    """Return the notes, bars and tempi that ids encode, of one piece or of several end to end.
 
-    Onsets are counted from the first piece's beginning. Other ids give noise, a ValueError or an
-    IndexError.
+    Onsets count from the beginning of the first piece. The ids must follow the grammar. Otherwise
+    the result is noise, a ValueError or an IndexError.
     """
     kind = vocabulary.kind_of[ids]
     of_bars = np.zeros((np.count_nonzero(kind == Kind.BAR), 3), dtype=np.int64)
@@ -134,15 +136,15 @@ def decode_parts(ids: Ints, vocabulary: Vocabulary) -> tuple[Records, Records, N
 
 @compiled
 def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) -> None:
-    """Read ids (T,).
+    """Read ids (T,), and fill in what they say about M bars and N notes.
 
     Args:
-        words: of the vocabulary.
-        here: where a row stands that has read nothing.
+        words: the tables of the vocabulary.
+        here: the cursor of a row that has read nothing.
         ids: the ids.
-        of_bars: (M, 3) set to the number of each bar's meter, its steps, and the number of its
+        of_bars: (M, 3), set to the number of each bar's meter, its steps, and the number of its
             tempo.
-        of_notes: (N, 4) set to each note's onset, its number, its steps, and the number of its
+        of_notes: (N, 4), set to each note's onset, its number, its steps, and the number of its
             velocity.
     """
     bar = note = -1
@@ -166,7 +168,17 @@ def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) 
 def _numbers(
     name: str, values: Ids, vocabulary: Vocabulary, written: Callable[[int], str] = str
 ) -> Ints:
-    """Return the numbers that values of a piece have in the vocabulary."""
+    """Return the number of each value in the vocabulary.
+
+    Args:
+        name: what the values are: a key of `Vocabulary.numbers`.
+        values: the values.
+        vocabulary: that numbers them.
+        written: how an error message shows a value.
+
+    Raises:
+        VocabularyError: the vocabulary lacks one of them.
+    """
     numbers = vocabulary.numbers[name].take(values, mode="clip")
     if (numbers < 0).any():
         named = ", ".join(map(written, np.unique(values[numbers < 0])[:5].tolist()))

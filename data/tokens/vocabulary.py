@@ -4,15 +4,16 @@ A piece is encoded as
 
     Start ( Bar [Length] [Tempo] ( Position ( Note Extend* Duration [Velocity] )+ )* )* End
 
-Here ( ) is a group, [ ] may be left out, * is any number of times, and + is once or more. So a
-piece is bars; a bar has positions, the times at which notes begin; a position has notes. C4 and
-D4, a quarter each, in a bar of 4/4 at 80 quarters a minute, are, with 12 steps a quarter:
+Here ( ) is a group, [ ] may be left out, * means any number of times, and + means at least once. So
+a piece has bars; a bar has positions, the times at which notes begin; and a position has notes.
+With 12 steps to a quarter note, two quarter notes C4 and D4 in a bar of 4/4 at 80 quarter notes a
+minute are
 
     Start  Bar 4/4  Tempo 80  Position 0   Note C4  Duration 12
                               Position 12  Note D4  Duration 12  End
 
-An id is a kind's first id and a value: with `first(Kind.DURATION)` 900, Duration 1 is id 900 and
-Duration 12 is id 911. The kinds follow each other in the order of `Kind`.
+An id is the first id of its kind plus a value. If `first(Kind.DURATION)` is 900, then Duration 1 is
+id 900 and Duration 12 is id 911. The ids of the kinds follow each other in the order of `Kind`.
 """
 
 from __future__ import annotations
@@ -32,36 +33,36 @@ from common.typed_json import from_json
 from data.score import DRUMS, Grid
 from data.tokens.vocabulary_values import check_values
 
-NEVER = 2**40  # a step that no piece reaches: an end not yet known; also a number of bars or notes
+NEVER = 2**40  # later than any step: an end not yet known; also more bars or notes than exist
 
 
 class Kind(IntEnum):
     """The kinds of token, in the order of their ids."""
 
-    PAD = interface.PAD
+    PAD = interface.PAD  # fills places without a token
     START = 1
     END = 2
     BAR = 3  # a bar of some meter begins
-    LENGTH = 4  # it is shorter than its meter says: this many steps
-    TEMPO = 5  # from this bar on
-    POSITION = 6  # steps from the bar line
-    NOTE = 7  # program and pitch
-    EXTEND = 8  # adds `longest_duration` to the duration that follows
-    DURATION = 9  # steps
-    VELOCITY = 10
+    LENGTH = 4  # the bar is shorter than its meter says: it has this many steps
+    TEMPO = 5  # the tempo from this bar on
+    POSITION = 6  # where notes begin, in steps from the bar line
+    NOTE = 7  # a note's program and pitch
+    EXTEND = 8  # adds `longest_duration` to the Duration that follows
+    DURATION = 9  # how long the note lasts, in steps
+    VELOCITY = 10  # how loud the note is
 
 
 class VocabularyError(ValueError):
-    """Something has no token in the vocabulary, or is no vocabulary; the message says what."""
+    """Raised if a vocabulary lacks a token for something, or is invalid; the message says why."""
 
 
 class Words(NamedTuple):
-    """What compiled loops (common/compiled.py) need of a vocabulary of V ids and M meters."""
+    """The tables of a vocabulary of V ids and M meters, for compiled loops (common/compiled.py)."""
 
-    kind_of: Ints  # (V,)
-    firsts: Ints  # (K + 1,) the first id of each Kind, and V
-    whole_bars: Ints  # (M,)
-    longest_duration: int
+    kind_of: Ints  # (V,) the kind of each id
+    firsts: Ints  # (K + 1,) the first id of each Kind, then V
+    whole_bars: Ints  # (M,) steps in a whole bar of each meter
+    longest_duration: int  # in steps
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,15 @@ class Vocabulary:
 
     Attributes:
         meters: (numerator, denominator) of each Bar token, sorted.
-        tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS. Where the
-            grid has no meter, there is one tempo, and there are no Tempo and no Length tokens.
-        programs: rising; 128 is drums, and see `Grid.parts`. A note's id rises with program, then
-            pitch.
-        lowest_pitch, highest_pitch: the pitches each program has tokens for, both included.
-        velocities: rising, from VELOCITY_LEVELS. With only one there are no Velocity tokens.
-        grid: the grid that positions, lengths and durations count steps of.
+        tempos: quarter notes a minute of each Tempo token, rising, from TEMPO_LEVELS. If the grid
+            has no meter, there is one tempo, and there are no Tempo or Length tokens.
+        programs: rising; 128 is drums (see `Grid` for named parts). Notes are numbered program by
+            program, and by pitch within a program.
+        lowest_pitch, highest_pitch: each program has tokens for the pitches from the lowest to the
+            highest, both included.
+        velocities: rising, from VELOCITY_LEVELS. If there is only one, there are no Velocity
+            tokens.
+        grid: its steps are the unit of positions, lengths and durations.
     """
 
     meters: tuple[tuple[int, int], ...]
@@ -88,27 +91,29 @@ class Vocabulary:
     grid: Grid
 
     def usual_meter(self, most: tuple[int, int] | None = None) -> tuple[int, int]:
-        """Return the time signature of music of which nobody says another.
+        """Return the time signature to assume where nobody names one.
 
-        It is that of `most` bars, if it is known; else 4/4, or the first.
+        It is `most`, the commonest one if that is known; else 4/4; else the first of the
+        vocabulary.
         """
         usual = most if most in self.meters else self.grid.default_meter
         return usual if usual in self.meters else self.meters[0]
 
     def usual_tempo(self, most: int | None = None) -> int:
-        """Return the tempo of such music, likewise, or the middle one; quarter notes a minute."""
+        """Return the quarter notes a minute to assume: `most`, the commonest, or the middle one."""
         return most if most in self.tempos else self.tempos[len(self.tempos) // 2]
 
     @cached_property
     def whole_bars(self) -> Ints:
-        """(M,) steps of a whole bar of each meter."""
+        """(M,) steps in a whole bar of each meter."""
         return np.array([self.grid.bar_steps(*meter) for meter in self.meters])
 
     @cached_property
     def numbers(self) -> dict[str, Ints]:
-        """The number of each value, by what it is of; -1: none, as that of all beyond the last.
+        """Tables that give the number of each value: `numbers["pitch"][60]` is that of pitch 60.
 
-        A meter's value is its numerator << 8 | its denominator.
+        A value that the vocabulary lacks has -1. So has the last entry of each table, which stands
+        for all larger values. A meter's value is its numerator << 8 | its denominator.
         """
         codes = [numerator << 8 | denominator for numerator, denominator in self.meters]
         pitches = range(self.lowest_pitch, self.highest_pitch + 1)
@@ -121,17 +126,17 @@ class Vocabulary:
 
     @cached_property
     def longest_bar(self) -> int:
-        """Steps of the longest meter's bar."""
+        """Steps in a whole bar of the longest meter."""
         return int(self.whole_bars.max())
 
     @cached_property
     def longest_duration(self) -> int:
-        """Steps of the longest Duration token, a bar of 4/4 or a second; longer notes Extend."""
+        """Steps of the longest Duration: a 4/4 bar or a second. Longer notes need Extend tokens."""
         return self.grid.bar_steps(*self.grid.default_meter)
 
     @cached_property
     def pitch_count(self) -> int:
-        """The number of pitches that each program has tokens for."""
+        """The number of pitches for which each program has tokens."""
         return self.highest_pitch - self.lowest_pitch + 1
 
     @cached_property
@@ -140,7 +145,7 @@ class Vocabulary:
         return (
             *(1, 1, 1),
             len(self.meters),
-            # Length 1 .. longest_bar - 1: a whole bar needs none
+            # Length 1 .. longest_bar - 1; a whole bar needs none
             self.longest_bar - 1 if self.grid.has_meter else 0,
             len(self.tempos) if self.grid.has_meter else 0,
             self.longest_bar,  # Position 0 .. longest_bar - 1
@@ -152,7 +157,7 @@ class Vocabulary:
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:
-        """The first id of each kind, and at the end the number of ids."""
+        """The first id of each kind, then the number of all ids."""
         return (0, *np.cumsum(self.counts).tolist())
 
     @property
@@ -161,7 +166,7 @@ class Vocabulary:
         return self.firsts[-1]
 
     def first(self, kind: Kind) -> int:
-        """Return the first id of a kind: the id of its value number n is first(kind) + n."""
+        """Return the first id of a kind; the id of its value number n is first(kind) + n."""
         return self.firsts[kind]
 
     def ids(self, kind: Kind) -> slice:
@@ -187,12 +192,12 @@ class Vocabulary:
 
     @property
     def kind_names(self) -> tuple[str, ...]:
-        """The kinds' names, lower case, by number."""
+        """The names of the kinds in lower case, in the order of their numbers."""
         return tuple(kind.name.lower() for kind in Kind)
 
     @property
     def note_kind(self) -> int:
-        """The number of the kind that stands once in every note."""
+        """The number of the kind of which every note has exactly one token."""
         return int(Kind.NOTE)
 
     def to_json(self) -> str:
@@ -201,10 +206,10 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
-        """Return the vocabulary written by `to_json`.
+        """Return the vocabulary that `to_json` wrote.
 
         Raises:
-            VocabularyError: the text is not such JSON.
+            VocabularyError: `to_json` did not write this text.
         """
         try:
             vocabulary = from_json(cls, text)
