@@ -1,4 +1,4 @@
-"""The optimizer, Muon and AdamW as one, and the schedule of its learning rates."""
+"""The optimizer, which joins Muon and AdamW, and the schedule of its learning rates."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,14 +12,20 @@ from training.muon import BatchedMuon
 
 
 class MuonAdamW(Optimizer):
-    """Muon for the matrices inside the blocks, AdamW for everything else, as one Optimizer.
+    """Muon for the matrices inside the blocks, and AdamW for everything else, as one Optimizer.
 
-    Both move weights against their gradients, averaged over the latest steps. Muon (Jordan 2024)
-    first replaces that average, a matrix, by the nearest orthogonal one, so that it moves all
-    directions equally far. AdamW (Loshchilov & Hutter 2019) moves each number about equally far. It
-    has embeddings and heads, whose rows are ids, and the gains of norms, which do not decay. The
-    two share this object's `param_groups` and `state`, so that clipping, schedulers and checkpoints
-    see one ordinary optimizer.
+    Both move weights against an average of their latest gradients. Muon (Jordan 2024) first
+    replaces this average, a matrix, by the nearest orthogonal matrix, so that it moves equally far
+    in all directions. AdamW (Loshchilov & Hutter 2019) moves each number about equally far. AdamW
+    has the embeddings and heads, whose rows belong to ids, and the gains of norms, which have no
+    weight decay. Both parts share the `param_groups` and `state` of this object, so that clipping,
+    schedulers and checkpoints see one ordinary optimizer.
+
+    Args:
+        decoder: whose weights learn.
+        learning_rate, muon_learning_rate: of AdamW and of Muon.
+        weight_decay: each step shrinks a weight by this times its learning rate.
+        iterate_in: the dtype in which Muon computes (`BatchedMuon`).
     """
 
     def __init__(
@@ -39,14 +45,14 @@ class MuonAdamW(Optimizer):
         self._share()
 
     def _share(self) -> None:
-        """Make the parts' groups and state the very objects of this optimizer."""
+        """Give both parts the groups and the state of this optimizer, not copies of them."""
         muon, adamw = self._parts
         muon.param_groups, adamw.param_groups = self.param_groups[:1], self.param_groups[1:]
         muon.state = adamw.state = self.state
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update every parameter once; `closure` recomputes loss and gradients before that."""
+        """Update every parameter once; `closure`, if any, first recomputes loss and gradients."""
         with torch.enable_grad():
             loss = closure() if closure else None
         for part in self._parts:
@@ -54,7 +60,7 @@ class MuonAdamW(Optimizer):
         return loss
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load what `state_dict` gave; that replaces groups and state, so share them anew."""
+        """Load what `state_dict` returned, which replaces groups and state; so share them anew."""
         super().load_state_dict(dict(state_dict))
         self._share()
 
@@ -62,7 +68,7 @@ class MuonAdamW(Optimizer):
 def split_parameters(
     decoder: Decoder,
 ) -> tuple[list[nn.Parameter], list[nn.Parameter], list[nn.Parameter]]:
-    """Return the parameters in three lists: matrices inside blocks; embedding and head; gains."""
+    """Return three lists: the matrices inside blocks; the embeddings and heads; and the gains."""
     inside = {id(weight) for weight in decoder.blocks.parameters()}
     weights = list(decoder.parameters())
     matrices = [w for w in weights if w.ndim == 2 and id(w) in inside]
@@ -71,11 +77,15 @@ def split_parameters(
 
 
 def trapezoid(step: int, total: int, warm_up: float, cool_down: float) -> float:
-    """Return the factor on the learning rate: a linear rise, a plateau, a linear fall to 0.
+    """Return the factor on the learning rate: it rises linearly, stays at 1, and falls to 0.
 
-    It is the schedule of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5). Of `total`
-    updates, `step` were made so far; the first has a factor above 0. The factor rises in the
-    share `warm_up` of the run, and falls in the share `cool_down` at its end.
+    This is the schedule of Zhai et al. 2022 (Scaling Vision Transformers, section 3.5).
+
+    Args:
+        step: how many updates were made so far; the factor of the first update is above 0.
+        total: how many updates the run has.
+        warm_up: the share of the run in which the factor rises.
+        cool_down: the share of the run, at its end, in which it falls.
     """
     rise = (step + 1) / max(warm_up * total, 1)
     fall = (total - step) / max(cool_down * total, 1)
