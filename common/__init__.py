@@ -1,11 +1,11 @@
-"""What all packages share. To import it settles how torch's threads work, for all commands.
+"""What all packages share. Importing it settles how torch's threads work in every command.
 
-torch's libraries read these when it is imported, so this package is imported before.
+The libraries of torch read these settings when torch is imported, so this package comes first.
 """
 
 import os
 
-# By default threads spin, which takes the processor from whatever else runs on the machine, and
-# MKL's products depend on the number of threads.
+# By default, idle threads spin, which takes the processor from everything else on the machine, and
+# products by MKL depend on the number of threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")

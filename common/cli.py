@@ -1,4 +1,4 @@
-"""What all command lines share: errors of one line with exit code 2, Ctrl-C, types of numbers."""
+"""What all command lines share: errors as one line with exit code 2, Ctrl-C, and number types."""
 
 import argparse
 import difflib
@@ -14,24 +14,24 @@ from typing import Any, NoReturn, TextIO
 
 from common.text import printable
 
-LARGEST = 10**9  # of what is counted
-MOST_DIGITS = 30  # of a number as text; Python reads no more than 4,300
+LARGEST = 10**9  # the largest count
+MOST_DIGITS = 30  # in the text of a number; Python reads no more than 4,300
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors are one line, and whose options are written out.
+    """An argparse parser that reports errors as one line, and takes no shortened options.
 
     Args:
-        advice: for those who write words that no option takes.
-        arguments: of argparse's own.
+        advice: for people whose words no option takes.
+        arguments: those of argparse.
     """
 
     def __init__(self, advice: str = "", **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)  # --count would be --counterpoint
+        super().__init__(allow_abbrev=False, **arguments)  # else --count would be --counterpoint
         self.advice = advice
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong and exit with code 2."""
+        """Print what is wrong, and exit with code 2."""
         parsers: list[argparse.ArgumentParser] = [self]
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def explained(message: str, options: Iterable[str], advice: str) -> str:
-    """Add to a parser's word of arguments that no option takes what may have been meant."""
+    """Add, to a parser's message about unknown arguments, what may have been meant."""
     stray = message.removeprefix("unrecognized arguments: ")
     if stray == message or not stray.strip():
         return message
@@ -56,7 +56,7 @@ def explained(message: str, options: Iterable[str], advice: str) -> str:
 
 
 def with_command_first(words: Sequence[str], commands: Iterable[str]) -> list[str]:
-    """Return a command line whose command may stand after some of its options."""
+    """Return the words with the command first, even if options stood before it."""
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
         is_value = before.startswith("-") and "=" not in before
@@ -66,14 +66,14 @@ def with_command_first(words: Sequence[str], commands: Iterable[str]) -> list[st
 
 
 def fail(message: str) -> NoReturn:
-    """Print an error as one line and exit with code 2."""
+    """Print an error as one line, and exit with code 2."""
     print_error(message)
     sys.exit(2)
 
 
 def check_file(path: str) -> None:
-    """Check that there is such a file or folder, or fail with one line."""
-    if not os.path.exists(path):  # noqa: PTH110  # a Path would raise where a name is too long
+    """Check that a file or folder exists, or fail with one line."""
+    if not os.path.exists(path):  # noqa: PTH110  # a Path would raise if the name is too long
         fail(f"{printable(path)}: no such file")
 
 
@@ -85,9 +85,9 @@ def print_error(message: str, program: str | None = None) -> None:
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print a line; what a terminal cannot hold, or would obey, is escaped.
+    """Print a line, with everything escaped that a terminal cannot show or would obey.
 
-    Where nobody reads on, as after `| head`, the work goes on in silence.
+    If nobody reads the output any more, as after `| head`, the work goes on in silence.
     """
     try:
         print(printable(line), file=file, flush=True)
@@ -97,11 +97,11 @@ def say(line: str, file: TextIO | None = None) -> None:
 
 @contextmanager
 def quick_imports() -> Iterator[None]:
-    """Look for no garbage while a block imports torch, nor among what it has imported later.
+    """Pause garbage collection while a block imports torch, and later skip what was imported.
 
-    That saves a tenth of the time, and 0.4 s when a command ends. What cannot be loaded, as where
-    memory is limited, is one line. A program that has torch already
-    keeps its own ways.
+    That saves a tenth of the time, and 0.4 s when a command ends. If a library cannot be loaded,
+    for example because memory is limited, the error is one line. If torch is there already, nothing
+    changes.
     """
     if "torch" in sys.modules:
         yield
@@ -120,7 +120,7 @@ def quick_imports() -> Iterator[None]:
 
 @contextmanager
 def ended_by_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end a block in one line with exit code 130, when its files are tidied up."""
+    """Let Ctrl-C end a block with one line and exit code 130, after its files are tidied up."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -131,12 +131,12 @@ def ended_by_ctrl_c() -> Iterator[None]:
 
 
 def file_name(text: str) -> str:
-    """Parse the name of a file or folder; ~ is the home folder, also where no shell says so."""
-    return os.path.expanduser(text)  # noqa: PTH111  # a Path would forget a slash at its end
+    """Parse the name of a file or folder; ~ is the home folder, even if no shell expands it."""
+    return os.path.expanduser(text)  # noqa: PTH111  # a Path would drop a slash at the end
 
 
 def number(text: str) -> float:
-    """Parse an option's number."""
+    """Parse a number given as an option."""
     try:
         value = float(text)
     except ValueError:
@@ -147,12 +147,12 @@ def number(text: str) -> float:
 
 
 def positive_integer(text: str) -> int:
-    """Parse an option's whole number from 1 to `LARGEST`."""
+    """Parse a whole number given as an option, from 1 to `LARGEST`."""
     return _whole_number(text, 1, LARGEST, f"from 1 up, not {{}}; the largest is {LARGEST}")
 
 
 def random_seed(text: str) -> int:
-    """Parse an option's whole number that seeds a random generator: 0 to 2^63 - 1."""
+    """Parse a whole number that seeds a random generator, from 0 to 2^63 - 1."""
     return _whole_number(text, 0, 2**63 - 1, "from 0 to 2^63 - 1, not {}")
 
 

@@ -1,6 +1,6 @@
-"""Import this first in a command: Ctrl-C ends it at once, and whatever it says can be printed.
+"""A command imports this first, so that Ctrl-C ends it at once and all its messages can be printed.
 
-An interrupt in the middle of an import would be a traceback, or be lost in the library's own.
+Otherwise an interrupt during an import would print a traceback, or be lost inside a library.
 """
 
 import io
@@ -9,5 +9,5 @@ import sys
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 for _stream in (sys.stdout, sys.stderr):
-    if isinstance(_stream, io.TextIOWrapper):  # one that holds fewer letters than UTF-8 does
+    if isinstance(_stream, io.TextIOWrapper):  # in case it cannot write all of UTF-8
         _stream.reconfigure(errors="backslashreplace")

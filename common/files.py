@@ -1,4 +1,4 @@
-"""Files and folders that are never half-written."""
+"""Writes files and folders that are never left half-written."""
 
 import dataclasses
 import errno
@@ -16,13 +16,13 @@ from typing import Any
 
 import psutil
 
-UNFINISHED = ".unfinished"  # in the name of what is being written
-_OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # whose errors name no file
+UNFINISHED = ".unfinished"  # part of the name of a file that is being written
+_OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors that do not name a file
 
 
 @contextmanager
 def disk_errors_name(path: str | Path) -> Iterator[None]:
-    """Put `path` into the error of a full or broken disk that a block raises without any."""
+    """Name `path` in the error if the block finds that the disk is full or broken."""
     try:
         yield
     except OSError as error:
@@ -35,9 +35,9 @@ def disk_errors_name(path: str | Path) -> Iterator[None]:
 def write_atomically(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path to write a file to; it replaces `path` when the block ends.
 
-    Whoever reads `path` meets the old file or the whole new one, also after a power cut. When the
-    block raises, what was written is deleted and `path` stays as it was. The temporary name has
-    `path`'s ending, since many writers choose a format by it.
+    Whoever reads `path` finds either the old file or the whole new one, even after a power cut. If
+    the block raises, what was written is deleted and `path` stays as it was. The temporary name
+    ends like `path`, since many writers choose a format by the ending.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,19 +55,19 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
 def replace_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder to fill; it replaces the folder `path`, if any, when the block ends.
 
-    When the block raises, what was written is deleted and `path` stays as it was. So it does when
-    another process put a new folder there meanwhile.
+    If the block raises, what was written is deleted and `path` stays as it was. The same happens if
+    another process has put a new folder there in the meantime.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     before = _identity(path)
     temporary = _temporary(path)
     replaced = temporary.with_name(f".old{temporary.name}")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a killed process that had our number
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process that had our number
     temporary.mkdir()
     try:
         with disk_errors_name(path):
             yield temporary
-            with ThreadPoolExecutor() as threads:  # the disk is asked once for all
+            with ThreadPoolExecutor() as threads:  # all files are synced at the same time
                 list(threads.map(_sync, [*temporary.rglob("*"), temporary]))
         if _identity(path) != before:
             return
@@ -76,7 +76,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
         try:
             temporary.replace(path)
         except OSError:
-            if not path.is_dir():  # else another process was quicker
+            if not path.is_dir():  # else another process was faster
                 if before:
                     replaced.replace(path)
                 raise
@@ -86,7 +86,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells this folder from another of the same name; None where there is none."""
+    """Return what distinguishes this folder from another of the same name; None: there is none."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -101,10 +101,10 @@ def _temporary(path: Path) -> Path:
         owner, _, number = left.name.rpartition(UNFINISHED)[0].rpartition("-")
         if not (owner.endswith(f".{host}") and number.isdecimal()):
             continue
-        with suppress(OSError, OverflowError):  # cannot be deleted; no process has such a number
-            if not psutil.pid_exists(int(number)):  # os.kill(number, 0) would be Ctrl-C on Windows
+        with suppress(OSError, OverflowError):  # not to be deleted, or no process's number
+            if not psutil.pid_exists(int(number)):  # on Windows, os.kill(number, 0) would be Ctrl-C
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-    name = zlib.crc32(os.fsencode(path.name))  # short, where the file's own is as long as it may be
+    name = zlib.crc32(os.fsencode(path.name))  # short: the file's own name may be of any length
     return path.with_name(f".{name:08x}.{host}-{os.getpid()}{UNFINISHED}{path.suffix}")
 
 
@@ -118,9 +118,9 @@ def _sync(path: Path) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Check, before long work, that a file can be written at `path`, or raise an OSError.
+    """Check, before long work, that a file can be written at `path`; raise an OSError if not.
 
-    Nothing is left behind, also where folders would have to be made for it.
+    Nothing is left behind, even if folders would have to be made for the file.
     """
     path = Path(path)
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
@@ -144,7 +144,7 @@ def write_file(content: bytes | str, path: str | Path) -> None:
 
 
 def write_json(data: Any, path: str | Path) -> None:
-    """Write dataclasses, dicts, lists, text and numbers as JSON, NaN and infinity as null."""
+    """Write dataclasses, dicts, lists, text and numbers as JSON; NaN and infinity become null."""
     text = json.dumps(data, default=dataclasses.asdict)
     finite = json.loads(text, parse_constant=lambda _: None)
     write_file(json.dumps(finite, indent=1) + "\n", path)

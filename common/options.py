@@ -1,7 +1,7 @@
-"""Options said once: frozen dataclasses whose annotations say what each field takes, and check it.
+"""Options as frozen dataclasses, whose annotations say which values each field takes.
 
-The comment beside a field is what help shows of it. Nothing large is imported here or where options
-stand, so that a mistake is told at once.
+The comment beside a field is its text in --help. Neither this module nor those of options import
+anything large, so that mistakes are reported at once.
 """
 
 import re
@@ -12,7 +12,7 @@ from inspect import getsource
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-LARGEST = 2**31 - 1  # of what is counted
+LARGEST = 2**31 - 1  # the largest count
 
 _KINDS: dict[Any, str] = {
     **{int: "a whole number", float: "a number", str: "text"},
@@ -22,7 +22,7 @@ _KINDS: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the most that a number may be; it stands in an `Annotated` type."""
+    """The least and the most that a number may be; it stands inside an `Annotated` type."""
 
     least: float
     most: float = LARGEST
@@ -39,10 +39,10 @@ Positive = Annotated[int, Range(1)]
 
 @dataclass(frozen=True)
 class Options:
-    """A base of frozen dataclasses; it checks their fields by the annotations.
+    """A base class of frozen dataclasses, which checks their fields by the annotations.
 
     Raises:
-        ValueError: a field has a value that it does not take; the message is one line.
+        ValueError: a field does not take its value; the message is one line.
     """
 
     def __post_init__(self) -> None:
@@ -56,17 +56,17 @@ class Options:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the options that are among some settings.
+        """Return the options that are among the settings, which may also have others.
 
         Raises:
-            ValueError: a field has a value that it does not take.
+            ValueError: a field does not take its value.
         """
         names = {field.name for field in fields(cls)} & settings.keys()
         return cls(**{name: settings[name] for name in names})
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Return the annotation of each field of a dataclass, by name."""
+    """Return the annotation of each field of a dataclass, by the field's name."""
     return _hints(kind)
 
 
@@ -74,14 +74,14 @@ _hints = cache(partial(get_type_hints, include_extras=True))
 
 
 def comments_of(kind: type) -> dict[str, str]:
-    """Return what stands beside each field in the source, and in lines below it, by name."""
+    """Return the comment beside each field in the source, and in lines below it, by field."""
     sources = "".join(map(getsource, reversed(kind.mro()[:-1])))
     found = re.findall(r"^    (\w+): .*?  # (.+(?:\n    # .+)*)$", sources, re.MULTILINE)
     return {name: comment.replace("\n    #", "") for name, comment in found}
 
 
 def described(hint: Any) -> str:
-    """Say in words which values an annotation takes."""
+    """Return in words which values an annotation takes."""
     parts = get_args(hint)
     if get_origin(hint) is Annotated:
         return f"{described(parts[0])} {parts[1]}"
@@ -95,7 +95,7 @@ def described(hint: Any) -> str:
 
 
 def takes(hint: Any, value: Any) -> bool:
-    """Return whether an annotation takes a value; bools are no numbers, ints are floats."""
+    """Return whether an annotation takes a value; bools are not numbers, but ints are floats."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return takes(parts[0], value) and parts[1].least <= value <= parts[1].most

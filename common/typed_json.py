@@ -1,4 +1,4 @@
-"""Frozen dataclasses as JSON, and back: what their annotations do not take is refused."""
+"""Writes frozen dataclasses as JSON and reads them back, if their annotations take the values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def from_json(kind: type[T], text: str) -> T:
     """Return the dataclass that `to_json` wrote.
 
     Raises:
-        ValueError: it wrote something else; the message is one line that names what is wrong.
+        ValueError: `to_json` did not write this; the message is one line and names what is wrong.
     """
     name = kind.__name__.lower()
     try:
@@ -32,15 +32,15 @@ def from_json(kind: type[T], text: str) -> T:
 
 
 def checked(hint: Any, value: Any, name: str) -> Any:
-    """Return what a value of JSON is by an annotation: objects dataclasses, lists tuples.
+    """Return a JSON value as its annotation says: objects as dataclasses, lists as tuples.
 
     Args:
-        hint: the annotation. A dataclass may be a list, too, of its fields in order.
+        hint: the annotation. A dataclass may also be written as a list of its fields, in order.
         value: from JSON.
-        name: of the value, for the error.
+        name: what the error calls the value.
 
     Raises:
-        ValueError: the annotation does not take it.
+        ValueError: the annotation does not take the value.
     """
     origin, parts, is_record = get_origin(hint), get_args(hint), is_dataclass(hint)
     if origin in (Union, UnionType) and NoneType in parts and len(parts) == 2:
@@ -75,7 +75,7 @@ def _dataclass(kind: Any, values: dict[str, Any], name: str) -> Any:
 
 
 def _key(kind: Any, key: str, name: str) -> str | int:
-    """Return the key of an object, which JSON has as text."""
+    """Return the key of an object; JSON writes keys as text, even numbers."""
     if kind is str:
         return key
     if not (key.isdecimal() and len(key) < 9):

@@ -1,4 +1,4 @@
-"""verovio, which reads and engraves notation, made ready."""
+"""Makes verovio ready, which reads and engraves notation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,18 +6,18 @@ from typing import Any
 
 
 def load_notation(notation: str, options: Mapping[str, Any]) -> Any:
-    """Return a toolkit of verovio that holds the music of a text.
+    """Return a verovio toolkit that has loaded the music in a text.
 
-    Damaged notation may end the process: what is not our own is read in another one.
+    Damaged notation may end the whole process, so files from others are read in a separate one.
 
     Raises:
-        ValueError: verovio finds no music in it.
+        ValueError: verovio finds no music in the text.
     """
-    import verovio  # not needed to import this, and 0.1 s
+    import verovio  # imported here, since it takes 0.1 s and is seldom needed
 
-    # it knows where its fonts are only in the thread that has imported it
+    # verovio finds its fonts only in the thread that has imported it
     verovio.setDefaultResourcePath(str(Path(verovio.__file__).parent / "data"))
-    verovio.enableLog(verovio.LOG_OFF)  # or it warns of what it would rather see
+    verovio.enableLog(verovio.LOG_OFF)  # else it warns of harmless things
     toolkit = verovio.toolkit()
     toolkit.setOptions({"xmlIdSeed": 1, **options})
     if not toolkit.loadData(notation):

@@ -1,4 +1,4 @@
-"""Work on many items, in other processes, that no single item can stop."""
+"""Works on many items in other processes, so that no single item can stop the work."""
 
 import multiprocessing
 import os
@@ -15,16 +15,16 @@ from typing import Any, Generic, TypeVar
 
 import psutil
 
-MEMORY_BYTES = 2 * 2**30  # that a worker may ask for beyond what it began with
-LOOK_AHEAD = 4  # batches a worker that are read, being worked on or waiting to be handed out
-LIMIT_SECONDS = 60.0  # that an item, such as a file to be read, may take
-MOST_ITEMS = 16  # a batch
+MEMORY_BYTES = 2 * 2**30  # that a worker may use beyond what it began with
+LOOK_AHEAD = 4  # batches for each worker that are read, in work, or waiting to be handed out
+LIMIT_SECONDS = 60.0  # that an item, such as a file, may take
+MOST_ITEMS = 16  # in a batch
 
-# Forked workers start at once and need no guarded __main__. Threads of the parent (torch's, say)
-# do not come along, and are not missed: workers read files and never call torch.
+# Forked workers start at once and need no guarded __main__. The parent's threads, such as torch's,
+# do not come along, which is fine: workers read files and never call torch.
 _CONTEXT: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
-_STARTING = threading.Lock()  # else a process could be forked with another's pipe, and hold it open
+_STARTING = threading.Lock()  # else a forked process could hold another's pipe open
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Failed:
-    """The result of an item on which work did not end well; `reason` is one line."""
+    """The result of an item on which the work failed; `reason` is one line."""
 
     reason: str
 
@@ -44,20 +44,20 @@ def guarded(
     limit_seconds: float = LIMIT_SECONDS,
     most_items: int = 1,
 ) -> Iterator[tuple[Item, Result | Failed]]:
-    """Yield (item, work(item)) of every item, in order, worked on in other processes.
+    """Yield (item, work(item)) for every item, in order; other processes do the work.
 
-    Where a worker dies (a native crash, an exception that `work` lets out), takes more than
-    `limit_seconds` or asks for too much memory, the items of its batch are tried again one by
-    one: none is given up for another's sake, or because the machine slept or ran out of memory
-    elsewhere. So `work` may see an item twice. A few batches are under way at a time, however
+    A batch fails if its worker dies (by a crash in native code, or an exception in `work`), takes
+    more than `limit_seconds` or needs too much memory. Then its items are tried again one by one,
+    so that no item is lost because of another, or because the machine slept or ran out of memory
+    elsewhere. So `work` may see an item twice. Only a few batches are under way at a time, however
     many items there are. Workers end with this process, however it ends.
 
     Args:
-        work: a function at the top level of a module; it, items and results can be pickled.
+        work: a function at the top level of a module. It, the items and the results can be pickled.
         items: read as they are needed.
-        workers: processes; they start when there is work for them.
-        limit_seconds: of wall clock, for a batch. (Memory is limited on Linux only.)
-        most_items: of a batch, which a worker takes at once; MOST_ITEMS where each takes little.
+        workers: the number of processes, which start when there is work for them.
+        limit_seconds: of wall-clock time, for a batch. (Memory is limited only on Linux.)
+        most_items: in a batch, which a worker takes at once; MOST_ITEMS if items take little time.
 
     Raises:
         RuntimeError: workers die before they begin to work.
@@ -66,7 +66,7 @@ def guarded(
     idle, is_over = [*team], threading.Event()
 
     def results_of(batch: list[Item], is_last_try: bool = False) -> Sequence[Result | Failed]:
-        worker = idle.pop()  # there is one, for there are as many threads
+        worker = idle.pop()  # there is one, since there is one thread for each
         try:
             if is_over.is_set():
                 raise CancelledError
@@ -80,7 +80,7 @@ def guarded(
         again = (results_of([item], is_last_try=len(batch) == 1) for item in batch)
         return [*chain.from_iterable(again)]
 
-    source, threads = iter(items), ThreadPoolExecutor(workers)  # a thread for each worker
+    source, threads = iter(items), ThreadPoolExecutor(workers)  # one thread for each worker
     window = deque[tuple[list[Item], Future[Sequence[Result | Failed]]]]()  # in order
     try:
         while True:
@@ -100,14 +100,14 @@ def guarded(
 
 
 class _Worker(Generic[Item, Result]):
-    """A process, which starts with the first batch."""
+    """A process that starts with its first batch."""
 
     def __init__(self, work: Callable[[Item], Result], limit_seconds: float) -> None:
         self.work, self.limit_seconds = work, limit_seconds
         self.process: Any = None
 
     def work_on(self, batch: list[Item]) -> list[Result] | Failed:
-        """Return the results of a batch, or why it failed as a whole."""
+        """Return the results of a batch, or why the whole batch failed."""
         if self.process is None:
             self._start()
         try:
@@ -121,12 +121,12 @@ class _Worker(Generic[Item, Result]):
 
     def _start(self) -> None:
         with _STARTING:
-            self.has_begun = _CONTEXT.RawValue("b", 0)  # shared with the process
+            self.has_begun = _CONTEXT.RawValue("b", 0)  # the process sets it
             self.pipe, other = _CONTEXT.Pipe()
             arguments = (other, self.has_begun, self.work)
             process = _CONTEXT.Process(target=_serve, args=arguments, daemon=True)
             process.start()
-            self.process = process  # which there is not where the machine has no room for one more
+            self.process = process  # set only now, since the machine may have had no room for it
             other.close()
 
     def _crashed(self) -> Failed:
@@ -141,7 +141,7 @@ class _Worker(Generic[Item, Result]):
         return Failed(f"the reader crashed on it ({cause})")
 
     def kill(self) -> None:
-        """End the process, if there is one; then its batch has failed."""
+        """End the process, if there is one; its batch then fails."""
         with _STARTING:
             if self.process is not None:
                 self.process.kill()
@@ -156,7 +156,7 @@ class _Worker(Generic[Item, Result]):
 
 
 def _serve(pipe: Connection, has_begun: Any, work: Callable[[Item], Result]) -> None:
-    """Serve as a worker: batches in, results out, until this process is killed."""
+    """Work on one batch after the other until this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent tidies up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
@@ -178,7 +178,7 @@ def _die_with_parent() -> None:
 
 
 def _limit_memory() -> None:
-    """Allow no core dumps, and MEMORY_BYTES more address space than there is now."""
+    """Allow no core dumps, and only MEMORY_BYTES more address space than is used now."""
     if sys.platform == "linux":
         import resource
 
