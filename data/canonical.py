@@ -1,4 +1,4 @@
-"""The one canonical form of a score."""
+"""The canonical form of a score: the one form in which a piece is kept."""
 
 from dataclasses import dataclass
 
@@ -20,40 +20,40 @@ from data.score import (
     nearest_level,
 )
 
-_VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # of each MIDI velocity
+_VELOCITY_LEVEL_OF = nearest_level(VELOCITY_LEVELS, np.arange(128))  # by MIDI velocity
 
 
 @dataclass
 class GridChanges:
-    """What bringing a piece to the grid changed."""
+    """What changed when a piece was brought to the grid."""
 
-    merged: int = 0  # notes dropped since another has the same onset, program and pitch
-    cut: int = 0  # notes shortened since the same program and pitch begins again
+    merged: int = 0  # notes dropped because another has the same onset, program and pitch
+    cut: int = 0  # notes cut because the same program and pitch begins again
     moved: int = 0  # notes whose onset was not on the grid
-    error_steps: float = 0.0  # sum over notes of how far the onset moved
-    worst_error_steps: float = 0.0  # the largest of those moves
-    split_bars: int = 0  # that were longer than any meter's
-    clipped_bytes: int = 0  # of the file, read as 127
-    empty_bars: int = 0  # before the first note, left out of a corpus
+    error_steps: float = 0.0  # the sum of the steps that each onset moved
+    worst_error_steps: float = 0.0  # the most steps that any onset moved
+    split_bars: int = 0  # bars that were longer than any meter's, and were split
+    clipped_bytes: int = 0  # bytes of the file that were too large and read as 127
+    empty_bars: int = 0  # empty bars before the first note, left out of a corpus
 
 
 def canonical(
     notes: Records, bars: Records, tempo_bpm: ArrayLike, grid: Grid
 ) -> tuple[Score, GridChanges]:
-    """Return the one Score for these notes and bars, and what that merged and cut.
+    """Return the one Score with these notes and bars, and what that merged and cut.
+
+    Of notes with the same onset, program and pitch, the longest stays; of equally long ones, the
+    loudest. A note is cut where the same program and pitch begins again.
 
     Args:
         notes: (N,) of NOTE on the grid, in any order; a duration below 1 counts as 1.
-        bars: (M,) of BAR, no longer than their meters say. If notes begin after the last, bars of
-            its meter are added. Bars after the one in which the last note begins are dropped.
-        tempo_bpm: (M,) quarter notes a minute, one a bar.
-        grid: of the steps. Where it has no meter, no bars and no tempi need be given.
-
-    Of notes with the same onset, program and pitch the longest, then the loudest, stays; a note
-    is cut where the same program and pitch begins again.
+        bars: (M,) of BAR, no longer than their meters say. If notes begin after the last bar, bars
+            of its meter are added. Bars after the one in which the last note begins are dropped.
+        tempo_bpm: (M,) quarter notes a minute in each bar.
+        grid: of the steps. If it has no meter, no bars and tempi need be given.
 
     Raises:
-        ValueError: a note or a bar that no Score can hold.
+        ValueError: no Score can have such a note or bar.
     """
     _check_ranges(notes, bars, tempo_bpm, grid)
     voice = notes["program"].astype(np.int64) << 7 | notes["pitch"]
@@ -69,12 +69,12 @@ def canonical(
 
 @compiled
 def _merge_and_cut(notes: Records) -> tuple[int, int]:
-    """Merge and cut notes, sorted by (onset, program, pitch): those that are left come first.
+    """Merge and cut notes, sorted by (onset, program, pitch); those left over come first.
 
     Returns:
         How many are left, and how many of these were cut.
     """
-    latest = np.full((MOST_PROGRAM + 1, 128), -1, dtype=np.int32)  # of each program and pitch
+    latest = np.full((MOST_PROGRAM + 1, 128), -1, dtype=np.int32)  # by program and pitch
     left = cut = 0
     for number in range(len(notes)):
         note = notes[number]
@@ -98,7 +98,7 @@ def _merge_and_cut(notes: Records) -> tuple[int, int]:
 def _fit_bars(
     bars: Records, tempo: NDArray[np.int32], last_onset: int, grid: Grid
 ) -> tuple[Records, NDArray[np.int32]]:
-    """Return bars and tempi up to the bar of the last onset; none for -1."""
+    """Return bars and tempi up to the bar of the last onset; -1: no notes, so no bars."""
     if not len(bars):
         meter = grid.default_meter
         bars = np.array([(*meter, grid.bar_steps(*meter))], dtype=BAR)
@@ -108,7 +108,7 @@ def _fit_bars(
     whole = grid.bar_steps(numerator, denominator)
     added = max((last_onset - int(lines[-1])) // whole + 1, 0)
     begun = int(np.searchsorted(lines[:-1], last_onset, side="right"))
-    chosen = np.minimum(np.arange(begun + added), len(bars) - 1)  # the last again and again
+    chosen = np.minimum(np.arange(begun + added), len(bars) - 1)  # the last bar is repeated
     bars = bars[chosen]
     bars["length"][begun:] = whole
     return bars, tempo[chosen]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 ALTERATIONS = {"": 0, "#": 1, "##": 2, "x": 2, "b": -1, "bb": -2}
 NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
-# The notes of a chord, in semitones above its root; the second stands in the third's place.
+# The notes of a chord, in semitones above its root; the second is the third or replaces it.
 CHORDS = {
     "": (0, 4, 7),
     "m": (0, 3, 7),
@@ -26,7 +26,7 @@ CHORDS = {
     "9": (0, 4, 7, 10, 2),
 }
 KINDS = tuple(CHORDS)
-# Other ways to write some of them.
+# Other ways to write some of these symbols.
 _ALIASES = {
     **{"maj": "", "min": "m", "-": "m", "°": "dim", "+": "aug", "sus": "sus4", "M7": "maj7"},
     **{"min7": "m7", "-7": "m7", "ø": "m7b5", "-7b5": "m7b5", "°7": "dim7"},
@@ -42,7 +42,7 @@ _SYMBOL = re.compile(rf"{_LETTER}({_KIND})(?:/{_LETTER})?")
 
 
 class Chord(NamedTuple):
-    """A chord: pitch classes of its root and of its bass, C = 0, and its kind, one of CHORDS."""
+    """A chord: the pitch classes of its root and its bass, C = 0, and its kind, one of CHORDS."""
 
     root: int
     kind: str
@@ -50,37 +50,37 @@ class Chord(NamedTuple):
 
     @property
     def classes(self) -> tuple[int, ...]:
-        """The pitch classes of its notes, from the root up; a bass that is none of them is last."""
+        """The pitch classes of its notes from the root up; a bass that is none of them is last."""
         own = [(self.root + interval) % 12 for interval in CHORDS[self.kind]]
         return (*own, *({self.bass} - {*own}))
 
     @property
     def name(self) -> str:
-        """Its symbol."""
+        """The symbol of the chord."""
         under = "" if self.bass == self.root else f"/{NAMES[self.bass]}"
         return f"{NAMES[self.root]}{self.kind}{under}"
 
     @property
     def third(self) -> int:
-        """The pitch class of its third, or of what stands in its place."""
+        """The pitch class of its third, or of the note that replaces it."""
         return self.classes[1]
 
 
 class Span(NamedTuple):
-    """A chord, and where it stands."""
+    """A chord, and the time that it covers."""
 
-    begin: int  # grid step
+    begin: int  # in grid steps
     end: int
     chord: Chord
 
 
 def plain(text: str) -> str:
-    """Return a text with signs that a keyboard has: hyphens, # and b."""
+    """Return a text in signs that a keyboard has: hyphens, # and b."""
     return text.translate(_PLAIN)
 
 
 def parse_chord(symbol: str) -> Chord | None:
-    """Return the chord of a symbol; None: it is no such symbol."""
+    """Return the chord that a symbol stands for; None: there is none."""
     match = _SYMBOL.fullmatch(plain(symbol))
     if match is None:
         return None

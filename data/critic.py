@@ -1,4 +1,4 @@
-"""A critic: how like real pieces a piece is, by its musical statistics and its voices' moves."""
+"""A critic says how much a piece is like real pieces, by its statistics and its voices' moves."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from data.moves import MOVES, moves_of
 from data.score import Score
 from data.statistics import IS_OF_ENDING, NAMES, VERSION, Music, statistics
 
-MOST_DEVIATIONS = 5.0  # so far a statistic counts
-FULL_BARS, LENGTH_POWER = 12, 1.5  # of fewer bars statistics say less, of 4 a fifth
+MOST_DEVIATIONS = 5.0  # the most by which a statistic counts
+FULL_BARS, LENGTH_POWER = 12, 1.5  # with fewer bars, statistics say less: with 4 bars a fifth
 
 
 def deviations_from(means: Reals, deviations: Reals, figures: Reals) -> Reals:
-    """Return statistics (..., F) in deviations from their means, 0 for what is not defined."""
+    """Return how many deviations statistics (..., F) lie from their means; 0 if undefined."""
     apart = np.nan_to_num((figures - means) / deviations)
     return np.asarray(np.clip(apart, -MOST_DEVIATIONS, MOST_DEVIATIONS))
 
 
 @dataclass(frozen=True)
 class Critic:
-    """Linear discriminants that tell real pieces from those that a model writes.
+    """Linear discriminants that separate real pieces from those that a model writes.
 
     Attributes:
-        means, deviations: of each statistic in both (data/statistics.py); a deviation is above 0.
-        weights: what each says, a deviation above the mean.
+        means, deviations: of each statistic over both kinds of pieces (data/statistics.py);
+            deviations are above 0.
+        weights: what each statistic adds to the score when it lies one deviation above its mean.
         version: of the statistics.
-        moves: those that say something (data/moves.py).
-        move_weights: what each says, once.
+        moves: the moves that have weights (data/moves.py).
+        move_weights: what each of these moves adds to the score every time it occurs.
 
     Raises:
-        ValueError: numbers of other statistics than this program computes, or of other moves.
+        ValueError: the numbers do not fit the statistics or moves that this program computes.
     """
 
     means: tuple[float, ...]
@@ -54,15 +55,15 @@ class Critic:
 
     @property
     def is_current(self) -> bool:
-        """Whether it weighs the statistics that this program computes."""
+        """Whether this critic weighs the statistics that this program computes."""
         return self.version == VERSION
 
     def likeness(self, score: Score, is_whole: bool = True) -> float:
-        """Return how like real pieces a piece is: the higher, the more; about a logit.
+        """Return how much a piece is like real ones: a number like a logit, higher for more.
 
         Args:
             score: the piece.
-            is_whole: whether it has come to its end; else how it ends says nothing.
+            is_whole: whether the piece has come to its end. If not, its ending says nothing.
         """
         music = Music(score)
         figures = np.where(IS_OF_ENDING & (not is_whole), np.nan, statistics(music))

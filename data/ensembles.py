@@ -1,4 +1,4 @@
-"""Who plays together in pieces, and what: the programs of each, and how each of them plays."""
+"""Who plays together in pieces: the programs of each piece, and how each program plays."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from common.options import Count
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 
-RARE = 0.001  # the share of notes at either end that a range leaves out
-DOUBLE_STOPS = 0.01  # the share of the notes of a program that may begin while another sounds
+RARE = 0.001  # the share of notes at each end that a range leaves out
+DOUBLE_STOPS = 0.01  # the share of a program's notes that may begin while another sounds
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Programs, rising, that play pieces together, and how many pieces."""
+    """Programs, rising, that play together, and in how many pieces."""
 
     pieces: Count
     programs: tuple[Count, ...]
@@ -34,7 +34,7 @@ def ensembles_of(scores: Iterable[Score]) -> tuple[Ensemble, ...]:
 def pitches_played(scores: Iterable[Score]) -> dict[int, tuple[int, ...]]:
     """Return which pitches each program has.
 
-    Drums have those that they play, all others any from their lowest to their highest.
+    Drums have those that they play. All others have every pitch from their lowest to their highest.
     """
     pitches: dict[int, set[int]] = {}
     for score in scores:
@@ -47,9 +47,9 @@ def pitches_played(scores: Iterable[Score]) -> dict[int, tuple[int, ...]]:
 
 
 def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
-    """Return the lowest and the highest pitch of each program but drums, as a rule.
+    """Return the lowest and highest pitch that each program usually has, without drums.
 
-    One note in 1,000 is out at either end.
+    At each end, one note in 1,000 is left out.
     """
     pitches: dict[int, list[Ints]] = {}
     for notes in map(pitched_notes, scores):
@@ -63,7 +63,10 @@ def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
 
 
 def monophonic_programs(scores: Sequence[Score]) -> tuple[int, ...]:
-    """Return the programs but drums that play a note at a time, as a rule: singers, winds."""
+    """Return the programs that usually play one note at a time, such as singers and winds.
+
+    Drums are not among them.
+    """
     doubles, notes_of = Counter[int](), Counter[int]()
     for notes in map(pitched_notes, scores):
         for program in np.unique(notes["program"]).tolist():

@@ -1,7 +1,7 @@
-"""How far the pieces of a training set go: how often a bar comes again, how dense their notes are.
+"""How far the pieces of a training set go: how often bars repeat, and how dense the notes are.
 
-What goes farther is no such music, however likely each of its notes is; and what is not as dense
-as nine in ten of them is unusual.
+A piece that goes farther is not such music, however likely each of its notes is. A piece that is
+less or more dense than nine in ten of them is unusual.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from common.options import Count, Measure
 from data.score import Score
 from data.texture import polyphony
 
-FEW_BARS = 8  # in a shorter piece a bar that comes twice is a large share of all
-USUAL = (0.05, 0.95)  # quantiles, between which nine of ten pieces are
+FEW_BARS = 8  # in a shorter piece, two equal bars are already a large share
+USUAL = (0.05, 0.95)  # quantiles: nine of ten pieces lie between them
 
 
 @dataclass(frozen=True)
 class Extremes:
-    """What no piece of a training set goes beyond."""
+    """The limits that no piece of a training set exceeds."""
 
-    bar_repetition: Measure  # at most, of pieces of FEW_BARS or more
-    equal_bars: Count  # in a row, at most, likewise
+    bar_repetition: Measure  # at most, in pieces with at least FEW_BARS bars
+    equal_bars: Count  # at most in a row, in the same pieces
     least_density: Measure  # notes a second
     most_density: Measure
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self | None:
-        """Return the extremes of some pieces; None where none is long enough to tell."""
+        """Return the extremes of some pieces; None: none of them is long enough to tell."""
         long = [bars_of(score) for score in scores if len(score.bars) >= FEW_BARS]
         density = [note_density(score) for score in scores if len(score.notes)]
         if not long or not density:
@@ -42,25 +42,25 @@ class Extremes:
         return cls(max(map(bar_repetition, long)), in_a_row, min(density), max(density))
 
     def are_exceeded_by(self, score: Score) -> bool:
-        """Return whether a piece goes farther: it loops, or has far too few notes, or too many."""
+        """Return whether a piece goes farther: it loops, or has far too few or too many notes."""
         density = note_density(score)
         is_dense_enough = self.least_density <= density <= self.most_density  # not if NaN
         bars = bars_of(score)
-        allowed = max(self.bar_repetition, 1 / max(len(bars) - 1, 1))  # each bar may come twice
+        allowed = max(self.bar_repetition, 1 / max(len(bars) - 1, 1))  # each bar may occur twice
         loops = bar_repetition(bars) > allowed or equal_in_a_row(bars) > max(self.equal_bars, 2)
         return loops or not is_dense_enough
 
 
 @dataclass(frozen=True)
 class Usual:
-    """Between what nine of ten pieces of a training set are: neither nearly empty nor a wall."""
+    """The range of nine of ten pieces in a training set: neither nearly empty nor a wall."""
 
     density: tuple[Measure, Measure]  # notes a second
-    polyphony: tuple[Measure, Measure]  # pitches at once, on average; nothing of drums alone
+    polyphony: tuple[Measure, Measure]  # pitches at once, on average; without drums
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self | None:
-        """Return what is usual in some pieces; None where there are no notes with a pitch."""
+        """Return what is usual in some pieces; None: they have no notes with a pitch."""
         with_pitch = [score for score in scores if not np.isnan(polyphony(score))]
         if not with_pitch:
             return None
@@ -75,21 +75,21 @@ class Usual:
 
 
 def measures(score: Score) -> tuple[float, float]:
-    """Return the density and the polyphony of a piece, NaN where there is none."""
+    """Return the density and the polyphony of a piece; NaN if it has none."""
     return note_density(score), polyphony(score)
 
 
 def note_density(score: Score) -> float:
-    """Return notes per second, drums too, up to the end of the last bar or note.
+    """Return the notes per second, with drums, up to the end of the last bar or note.
 
-    "Note density" of McKay 2010, "Automatic music classification with jMIR".
+    This is "Note density" in McKay 2010, "Automatic music classification with jMIR".
     """
     seconds = float(score.step_seconds(score.end_step))
     return len(score.notes) / seconds if seconds else float("nan")
 
 
 def bars_of(score: Score) -> list[bytes]:
-    """Return the bars that have notes: those with the same notes at the same places are equal."""
+    """Return the bars that have notes; equal ones have the same notes at the same places."""
     bar, place = score.bar_positions
     notes = np.column_stack([place, *(score.notes[n] for n in ("program", "pitch", "duration"))])
     begins = np.searchsorted(bar, np.arange(len(score.bars) + 1))
@@ -99,13 +99,13 @@ def bars_of(score: Score) -> list[bytes]:
 def bar_repetition(bars: Sequence[bytes]) -> float:
     """Return the share of the pairs of bars that are equal.
 
-    It is 0 where none comes again, 1 where all are the same, and does not depend on how many there
-    are: were a piece to go on as it is, it would stay.
+    It is 0 if no bar comes again, and 1 if all bars are the same. It does not depend on how many
+    bars there are: if a piece went on as it is, its share would stay.
     """
     counts, total = Counter(bars).values(), len(bars)
     return sum(count * (count - 1) for count in counts) / max(total * (total - 1), 1)
 
 
 def equal_in_a_row(bars: Sequence[bytes]) -> int:
-    """Return how many bars in a row are equal, at most."""
+    """Return the largest number of bars in a row that are equal."""
     return max((len([*same]) for _, same in groupby(bars)), default=0)

@@ -1,4 +1,4 @@
-"""The form of a piece: its bars, where its final chord is, and which passages come again."""
+"""The form of a piece: its bars, the place of its final chord, and the passages that come again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from data.score import Score
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a piece. Steps are on its grid.
+    """The form of a piece. Steps are those of its grid.
 
     Attributes:
-        meter: the time signature, numerator and denominator, of its second bar.
+        meter: the numerator and denominator of its second bar.
         first_bar_steps: the length of its first bar, which may be an upbeat.
-        bars: how many it has.
-        final_position: steps from the last bar line to its final chord.
-        repeats: its passages that come again, in order.
+        bars: how many bars it has.
+        final_position: the steps from the last bar line to the final chord.
+        repeats: the passages that come again, in order.
     """
 
     meter: tuple[Positive, Positive]
@@ -28,13 +28,16 @@ class Form:
     repeats: tuple[Repeat, ...] = ()
 
     def opening(self, bars: int, last_bar: int, final_position: int) -> Form:
-        """Return that of a piece of its first bars: what comes again before the last one's step."""
+        """Return the form of a piece that is only the first `bars` bars of this one.
+
+        Its repeats are those that end at or before the step `last_bar`.
+        """
         repeats = tuple(each for each in self.repeats if each.end_step <= last_bar)
         return replace(self, bars=bars, final_position=final_position, repeats=repeats)
 
 
 def form_of(score: Score, repeat_bars: float = 0) -> Form:
-    """Return the form of a piece of a note or more, with the repeats of so many bars or more."""
+    """Return the form of a piece that has notes, with repeats of at least `repeat_bars` bars."""
     second = score.bars[min(1, len(score.bars) - 1)]
     meter = int(second["numerator"]), int(second["denominator"])
     least = repeat_bars * score.grid.bar_steps(*meter)

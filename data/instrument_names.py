@@ -1,4 +1,4 @@
-"""What people call who plays: a part by its name, a program by General MIDI's."""
+"""What people call a player: a part by its name, a program by General MIDI's."""
 
 import re
 
@@ -6,7 +6,8 @@ import pretty_midi
 
 from data.score import DRUMS, Grid
 
-# What names of parts begin a word with, in the languages of scores. Of several the longest counts.
+# Beginnings of words in the names of parts, in the languages of scores. The longest that fits
+# counts.
 _INSTRUMENTS = {
     **dict.fromkeys(("piano", "pianoforte", "klavier", "keyboard", "pno", "pfte"), 0),
     **dict.fromkeys(("harpsichord", "cembalo", "clavecin", "continuo"), 6),
@@ -35,7 +36,7 @@ _INSTRUMENTS = {
     **dict.fromkeys(("flute", "flauto", "flöte", "flûte"), 73),
     **dict.fromkeys(("recorder", "blockflöte"), 74),
 }
-_NUMBERS = {  # what names say of several alike, in any place
+_NUMBERS = {  # what names add when there are several alike, in any place
     word: number
     for number, words in enumerate(
         ("1 i 1st first", "2 ii 2nd second", "3 iii 3rd third", "4 iv 4th"), 1
@@ -46,15 +47,15 @@ _STRINGS, _ENSEMBLES = range(40, 48), range(48, 52)  # programs of strings
 
 
 def named_instrument(name: str) -> int | None:
-    """Return the program of the instrument that a name has in it."""
+    """Return the program of the instrument that occurs in a name; None: there is none."""
     found = [word for word in _INSTRUMENTS if re.search(rf"\b{word}", name.casefold())]
     return _INSTRUMENTS[max(found, key=len)] if found else None
 
 
 def played_by(name: str, program: int) -> int:
-    """Return the program of a part: of its name, where the one that is said is of its family.
+    """Return the program of a part: that of its name, if the file's program is of the same family.
 
-    So a Viola that says String Ensemble is a viola.
+    So a part called Viola with the program String Ensemble is a viola.
     """
     named = named_instrument(name)
     if named is None or program == DRUMS or name == instrument_name(program, Grid()):
@@ -64,9 +65,9 @@ def played_by(name: str, program: int) -> int:
 
 
 def spelling(name: str) -> str:
-    """Return how a name is compared: a number stands at its end, but for 1.
+    """Return a name as names are compared, with its number at the end unless it is 1.
 
-    So 1st Violin, Violin I and Violin are one, and so are Violoncello and Cello.
+    So 1st Violin, Violin I and Violin are the same, and so are Violoncello and Cello.
     """
     words = re.findall(r"[^\W_]+", name.casefold())
     numbers = [_NUMBERS[word] for word in words if word in _NUMBERS]
@@ -77,7 +78,7 @@ def spelling(name: str) -> str:
 
 
 def instrument_name(program: int, grid: Grid) -> str:
-    """Return the name of a note's `program` on a grid: MELODY, Violin or Drums."""
+    """Return the name of a note's `program` on a grid, such as MELODY, Violin or Drums."""
     if program < len(grid.parts):
         return grid.parts[program].name
     if program == DRUMS:
@@ -86,7 +87,7 @@ def instrument_name(program: int, grid: Grid) -> str:
 
 
 def sound_name(program: int, pitch: int, grid: Grid) -> str:
-    """Return the name of what plays a note: an instrument, or one drum."""
+    """Return the name of what plays a note: an instrument, or a single drum."""
     if program != DRUMS:
         return instrument_name(program, grid)
     return pretty_midi.note_number_to_drum_name(pitch) or f"Drum {pitch}"

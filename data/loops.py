@@ -1,4 +1,4 @@
-"""Loops: bars in which an instrument plays what it played some bars before, note for note."""
+"""Loops: bars in which an instrument plays, note for note, what it played some bars before."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from common.arrays import Ints
 from data.score import DRUMS, Score
 
-LAGS = (1, 2, 4, 8)  # bars; of several the least
-LOOP_BARS = 32  # that are kept of a piece
-RARE = 0.15  # the share of all bars below which pieces have no loops
+LAGS = (1, 2, 4, 8)  # bars; if several lags fit, the least counts
+LOOP_BARS = 32  # how many bars of a piece are kept
+RARE = 0.15  # if a smaller share of all bars loops, pieces have no loops
 
 
 @dataclass(frozen=True)
 class Loops:
-    """How many bars before each program of a piece played the same, a digit a bar; 0: never.
+    """How many bars before each program played the same: one digit for each bar, 0 for never.
 
     Raises:
-        ValueError: other digits.
+        ValueError: there are other digits.
     """
 
     of: dict[int, str]
@@ -51,13 +51,13 @@ def loops_of(score: Score) -> Loops:
 
 
 def _is_again(played: dict[int, set[tuple[int, int]]], lengths: Ints, bar: int, lag: int) -> bool:
-    """Return whether a bar has the notes of one of the same length before it, and has some."""
+    """Return whether a bar has notes, the same as those of an equal bar `lag` bars before."""
     is_alike = bar >= lag and lengths[bar] == lengths[bar - lag]
     return is_alike and bar in played and played[bar] == played.get(bar - lag)
 
 
 def known_loops(scores: Sequence[Score]) -> tuple[Loops, ...]:
-    """Return the loops of pieces; none, where they are rare."""
+    """Return the loops of pieces; () if loops are rare."""
     found = [loops_of(score) for score in scores if score.grid.has_meter and len(score.notes)]
     digits = "".join("".join(each.of.values()) for each in found)
     is_rare = len(digits) - digits.count("0") < RARE * max(len(digits), 1)
@@ -65,9 +65,10 @@ def known_loops(scores: Sequence[Score]) -> tuple[Loops, ...]:
 
 
 def lags(loops: Loops, programs: Sequence[int]) -> Ints:
-    """Return (LOOP_BARS, P) how many bars before each program of a new piece played the same.
+    """Return (LOOP_BARS, P): how many bars before each program of a new piece played the same.
 
-    Drums do as drums, others as the nearest program. A shorter piece's loops begin again.
+    Drums take the loops of drums, and others take those of the nearest program. The loops of a
+    shorter piece begin again.
     """
 
     def digits(program: int) -> str:

@@ -1,4 +1,4 @@
-"""Moves: what one voice, or two, do from note to note."""
+"""Moves: what one voice, or a pair of voices, does from note to note."""
 
 from itertools import combinations
 
@@ -8,21 +8,22 @@ from common.arrays import Ints
 from common.interface import OCTAVE
 from data.statistics import REST, VOICES, Music
 
-FARTHEST = 9  # semitones; a longer step counts as so many
+FARTHEST = 9  # semitones; a longer step counts as this long
 STEPS = 2 * FARTHEST + 1
 PAIRS = [*combinations(range(len(VOICES)), 2)]
 FIRST_OF_PAIRS = len(VOICES) * STEPS * STEPS
-MOVES = FIRST_OF_PAIRS + len(PAIRS) * STEPS * STEPS * OCTAVE  # how many different ones there are
+MOVES = FIRST_OF_PAIRS + len(PAIRS) * STEPS * STEPS * OCTAVE  # how many different moves there are
 
-# The half that no critic weighs: pieces are judged by it (evaluation/moves.py).
+# The half of the moves that no critic weighs, so that pieces can be judged by it
+# (evaluation/moves.py).
 IS_KEPT_BACK = np.random.default_rng(0).random(MOVES) < 0.5
 
 
 def moves_of(music: Music) -> tuple[Ints, Ints]:
-    """Return the moves of a piece (N,), from 0, and when each is over (N,).
+    """Return the moves of a piece (N,), numbered from 0, and when each is over (N,).
 
-    Of a voice that is two steps, of a pair of voices how far each steps from one onset to the next,
-    and to which interval.
+    A move of one voice is two steps in a row. A move of a pair of voices is how far each of them
+    steps from one onset to the next, and the interval that they reach.
     """
     pitch, onsets = music.moves, music.onsets  # (S, 4), (S,)
     moves, times = list[Ints](), list[Ints]()

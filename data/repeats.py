@@ -1,4 +1,4 @@
-"""Which passages of a piece come again in it."""
+"""Which passages of a piece come again later in it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from common.options import Count
 from data.keys import high_to_low, pitched_notes
 from data.score import Score
 
-RUN_NOTES = 8  # so many notes of the melody, or more, make a passage
-MOST_PLACES = 16  # of one run, the latest, with which it is compared
-SAME = 0.9  # the share of its notes that have been there, where all voices come again
+RUN_NOTES = 8  # a passage has at least this many notes of the melody
+MOST_PLACES = 16  # how many of the latest places of a run are compared
+SAME = 0.9  # all voices come again if at least this share of notes has occurred before
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A passage whose melody, the highest program's, has been there.
+    """A passage whose melody (that of the highest program) has occurred before.
 
     Attributes:
-        begin_step, end_step: where it stands.
-        lag_steps: how long before it stood what it repeats.
+        begin_step, end_step: where it begins and ends.
+        lag_steps: how long before it the passage began that it repeats.
         is_whole: whether the other voices come again, too.
 
     Raises:
-        ValueError: it stands before what it repeats, or has no end.
+        ValueError: the passage comes before what it repeats, or ends before it begins.
     """
 
     begin_step: Count
@@ -42,14 +42,14 @@ class Repeat:
 
 
 def repeats_of(score: Score) -> list[Repeat]:
-    """Find the passages of a piece that come again, from the left, each as long as can be.
+    """Find the passages of a piece that come again, from left to right, each as long as possible.
 
-    None begins in its first bar.
+    None of them begins in the first bar.
     """
     if not len(pitched_notes(score)):
         return []
     onset, pitch = _melody(score)
-    # the latest places of runs, by what is in them
+    # the latest places of each run, by its notes
     seen: dict[tuple[int, ...], deque[int]] = defaultdict(partial(deque[int], maxlen=MOST_PLACES))
     steps = np.diff(onset)
     found, place, registered = [], 0, 0
@@ -76,20 +76,20 @@ def repeats_of(score: Score) -> list[Repeat]:
 
 
 def _melody(score: Score) -> tuple[Ints, Ints]:
-    """Return onsets and pitches of the highest notes of the highest program."""
+    """Return the onsets and pitches of the highest notes of the highest program."""
     notes = score.notes[score.notes["program"] == high_to_low(score)[0]]
     last = np.append(np.diff(notes["onset"]) > 0, True)
     return notes["onset"][last].astype(np.int64), notes["pitch"][last].astype(np.int64)
 
 
 def _run(steps: Ints, pitch: Ints, place: int) -> tuple[int, ...]:
-    """Return the pitches of a run of notes, and the steps between them."""
+    """Return the pitches in a run of notes, and the steps between the notes."""
     end = place + RUN_NOTES
     return (*pitch[place:end].tolist(), *steps[place : end - 1].tolist())
 
 
 def _common(steps: Ints, pitch: Ints, before: int, place: int) -> int:
-    """Count the notes that are the same from two places on, up to the second."""
+    """Count the notes that are the same from two places on, up to the second place."""
     most = min(place - before, len(pitch) - place)
     is_same = pitch[before : before + most] == pitch[place : place + most]
     is_same[1:] &= steps[before : before + most - 1] == steps[place : place + most - 1]

@@ -1,4 +1,4 @@
-"""On which steps of a beat notes begin in pieces: sixteenths in one, triplets in another."""
+"""On which steps of a beat notes begin: sixteenths in one piece, triplets in another."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from common.options import Count
 from data.score import Score
 
-HARDLY_USED = 0.01  # the share of a piece's notes that begin on a step which it does not use
+HARDLY_USED = 0.01  # a piece uses no step on which a smaller share of its notes begins
 
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Steps after a beat, rising, on which the notes of pieces begin, and how many pieces."""
+    """The steps after a beat, rising, on which notes begin, and in how many pieces."""
 
     pieces: Count
     steps: tuple[Count, ...]
 
 
 def rhythms_of(scores: Iterable[Score]) -> tuple[Rhythm, ...]:
-    """Return the steps on which pieces with a meter use to begin notes, the most frequent first.
+    """Return the steps on which notes begin in pieces with a meter, the most frequent first.
 
-    A beat is a quarter note here, counted from the bar line.
+    Here a beat is a quarter note, counted from the bar line.
     """
     counts: Counter[tuple[int, ...]] = Counter()
     for score in scores:

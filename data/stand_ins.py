@@ -1,7 +1,7 @@
-"""Which instruments play in the place of others.
+"""Which instruments play in place of others.
 
-Those that a model knows play for those of a file that it does not; those that are common in a
-folder play for all others there.
+A model's instruments play for those of a file that the model does not know, and the common
+instruments of a folder play for all others there.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from data.score import FAMILY_PROGRAMS
 
 _C3 = 48
-_BASSES = 4  # the family of bass guitars
-# Of General MIDI's instruments that play in one register; all others are in the middle.
+_BASSES = 4  # the number of the bass guitars' family
+# Pitches in the middle of General MIDI's instruments that have a register; all others lie in the
+# middle.
 _MIDDLE_PITCHES = {
     **{8: 84, 9: 91, 10: 84, 11: 72, 13: 79, 14: 72},  # celesta to tubular bells
     **{40: 76, 41: 67, 42: 54, 43: 41, 47: 45},  # violin, viola, cello, contrabass; timpani
@@ -28,18 +29,18 @@ def stand_ins(
     there: Sequence[int],
     general_midi: Callable[[int], int] = int,
 ) -> dict[int, int]:
-    """Return which of the programs that are there plays each program of a piece that is not.
+    """Return which known program plays each unknown program of a piece.
 
-    It is one of the same family, or else any: high voices take the high ones, a bass the lowest,
-    each its own while there are enough.
+    It is one of the same family if there is one, or else any. High voices take high ones and a bass
+    takes the lowest, each a different one while there are enough.
 
     Args:
-        mean_pitches: of the notes of each program of the piece but drums.
-        there: programs but drums, one at least.
-        general_midi: leads from a program's number to that of General MIDI.
+        mean_pitches: the mean pitch of each program in the piece, without drums.
+        there: the known programs without drums, at least one.
+        general_midi: maps the number of a program to that of General MIDI.
     """
     taken = {program for program in mean_pitches if program in there}
-    groups: dict[tuple[int, ...], list[int]] = {}  # programs by what they may become
+    groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs, by what they may become
     for program in mean_pitches:
         if program not in taken:
             own = general_midi(program) // FAMILY_PROGRAMS
@@ -58,20 +59,20 @@ def stand_ins(
 
 
 def _is_bass(program: int, mean_pitch: float, voices: int) -> bool:
-    """Return whether a voice is a bass: by its instrument, or below C3, or C4 beside others."""
+    """Return whether a voice is a bass: by its instrument, or below C3 (beside others: C4)."""
     return _middle_pitch(program) < _C3 or mean_pitch < (_C3 if voices == 1 else _C3 + 12)
 
 
 def _rank_in(instruments: int, place: int, is_bass: list[bool]) -> int:
-    """Return which instrument a voice takes; both are counted from the highest, from 0.
+    """Return which instrument a voice takes; both are counted from 0 for the highest.
 
-    Where instruments are left over, voices take them from the top down, but from the first bass on
-    the lowest. Where they are too few, voices next to each other share one.
+    If there are enough instruments, voices take them from the top down, but from the first bass on
+    they take the lowest. If there are too few, neighboring voices share one.
 
     Args:
         instruments: how many there are.
-        place: of the voice.
-        is_bass: of each voice.
+        place: the number of the voice.
+        is_bass: whether each voice is a bass.
     """
     voices = len(is_bass)
     if voices > instruments:
@@ -80,7 +81,7 @@ def _rank_in(instruments: int, place: int, is_bass: list[bool]) -> int:
 
 
 def _middle_pitch(program: int) -> int:
-    """Return a pitch about the middle of an instrument's range; only their order matters."""
+    """Return a pitch near the middle of an instrument's range; only the order of these matters."""
     if program // FAMILY_PROGRAMS == _BASSES:
         return 40
     return _MIDDLE_PITCHES.get(program, 64)

@@ -1,9 +1,9 @@
 """What a musician would count in a piece: some 570 numbers, in groups that have names.
 
-They are of any music. Voices are the programs of a piece, drums aside, the highest on average
-first; of more than four, the two highest and the two lowest. Of a voice that plays chords the
-highest notes are its line. What a piece has not (intervals between two voices, of a tune for one)
-is NaN. A share is between 0 and 1.
+They apply to any music. Voices are the programs of a piece, apart from drums, from the highest on
+average to the lowest. If there are more than four, the two highest and the two lowest count. If a
+voice plays chords, its highest notes are its line. What a piece does not have, such as the
+intervals between two voices in a tune for one, is NaN. A share is between 0 and 1.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from data.keys import KEY_PROFILES, high_to_low, pitched_notes
 from data.score import BAR, NOTE, Grid, Score
 
 Numbers: TypeAlias = Reals
-Figures: TypeAlias = dict[str, float]  # by name
+Figures: TypeAlias = dict[str, float]  # by their names
 
-VERSION = 1  # to be raised where a statistic changes: critics (data/critic.py) weigh them
+VERSION = 1  # raised when a statistic changes, since critics (data/critic.py) weigh them
 
 REST = -1
 VOICES = ("soprano", "alto", "tenor", "bass")
-OF_FEW = {1: (0,), 2: (0, 3), 3: (0, 1, 3)}  # which of VOICES there are, of fewer than four
-LEAST_NOTES = 3  # of a line that is counted
+OF_FEW = {1: (0,), 2: (0, 3), 3: (0, 1, 3)}  # which of VOICES there are, if fewer than four
+LEAST_NOTES = 3  # in a line that is counted
 
-LARGE = 8  # semitones, and more: leaps of one class
-STEP = 2  # semitones at most; what goes farther is a leap
+LARGE = 8  # semitones; larger leaps are in one class
+STEP = 2  # semitones at most; a leap goes farther
 INTERVALS = (
     *("large leaps down", "fifths down", "tritones down", "fourths down", "major thirds down"),
     *("minor thirds down", "whole steps down", "semitones down", "notes struck again"),
@@ -47,20 +47,20 @@ CLASSES = (
     *("tritones", "fifths", "minor sixths", "major sixths", "minor sevenths", "major sevenths"),
 )
 ABOVE = tuple(f"{n} semitones up" for n in range(OCTAVE))
-# Intervals in semitones, octaves aside.
+# Intervals in semitones, ignoring octaves.
 THIRDS, FIFTHS, SIXTHS, PERFECT = (3, 4), (6, 7), (8, 9), (0, 7)
 FIFTH = 7
 DURATIONS = (
     *("sixteenths", "eighths", "dotted eighths", "quarters", "dotted quarters", "halves"),
     *("dotted halves", "longer notes"),
 )
-BEATS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)  # of all of these but the last, at most
+BEATS = (1 / 4, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3)  # the longest of each but the last
 PLACES = (
     *("on beat 1", "on beat 2", "on beat 3", "on beat 4 and later"),
     *("half way from beats 1 and 3", "half way from beats 2 and 4", "elsewhere"),
 )
 
-CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; the first that fits
+CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; the first to fit
     "major triads": ((0, 4, 7),),
     "minor triads": ((0, 3, 7),),
     "diminished triads": ((0, 3, 6),),
@@ -78,7 +78,7 @@ CHORDS: dict[str, tuple[tuple[int, ...], ...]] = {  # semitones above the root; 
 }
 KINDS = (*CHORDS, "other chords")
 TRIADS, DOMINANTS, SEVENTHS = (0, 1), (0, 4), (4, 5, 6, 7, 8)  # among KINDS
-PROGRESSIONS = {  # of roots, semitones above the tonic
+PROGRESSIONS = {  # of roots, in semitones above the tonic
     **{"V-I": (7, 0), "IV-I": (5, 0), "I-IV": (0, 5), "I-V": (0, 7), "IV-V": (5, 7)},
     **{"II-V": (2, 7), "V-VI": (7, 9), "VI-II": (9, 2), "VII-I": (11, 0)},
 }
@@ -101,20 +101,20 @@ CHORD_KINDS, CHORD_ROOTS = _read_chords()
 
 @dataclass(frozen=True)
 class Line:
-    """N notes, one after the other."""
+    """N notes that follow each other."""
 
     onset: Ints
     end: Ints
     pitch: Ints
-    place: Numbers  # in the bar, in beats
+    place: Numbers  # place in the bar, in beats
 
     @cached_property
     def steps(self) -> Ints:
-        """(N - 1,) semitones from note to note."""
+        """(N - 1,) the semitones from note to note."""
         return np.diff(self.pitch)
 
     def notes_at(self, times: Ints) -> Ints:
-        """Return the index of the note that sounds at each time; REST where none does."""
+        """Return the index of the note that sounds at each time; REST: none does."""
         note = np.searchsorted(self.onset, times, side="right") - 1
         return np.where((note >= 0) & (self.end[note] > times), note, REST)
 
@@ -123,7 +123,7 @@ class Line:
 class Chords:
     """What sounds at T times."""
 
-    sets: Bools  # (T, 12) whether each pitch class does
+    sets: Bools  # (T, 12) whether each pitch class sounds
     bass: Ints  # (T,) the lowest pitch
     kind: Ints  # (T,) among KINDS
     root: Ints  # (T,) pitch class
@@ -133,11 +133,11 @@ class Music:
     """A piece as its statistics read it.
 
     Attributes:
-        lines: of VOICES; None of those that it does not have.
-        beats: (B,) the steps of the beats from the first onset to the last, dotted quarters in 6/8.
-        beat_in_bar: (B,) the number of each in its bar, from 0.
-        onsets: (S,) at which notes begin.
-        beat_steps: steps of a beat, on average.
+        lines: of VOICES; None for those that the piece does not have.
+        beats: (B,) the steps of all beats from the first onset to the last; dotted quarters in 6/8.
+        beat_in_bar: (B,) the number of each beat in its bar, from 0.
+        onsets: (S,) the steps at which notes begin.
+        beat_steps: how many steps a beat has, on average.
         tonic: of the key that fits the whole piece best.
     """
 
@@ -171,7 +171,7 @@ class Music:
         for slot, own in zip(OF_FEW.get(len(by_height), range(4)), by_height, strict=False):
             at = np.flatnonzero(program == own)  # sorted by onset, then by pitch
             onset = self.notes["onset"][at].astype(np.int64)
-            at = at[np.append(onset[1:] != onset[:-1], True)]  # the highest of each onset
+            at = at[np.append(onset[1:] != onset[:-1], True)]  # the highest note at each onset
             onset = self.notes["onset"][at].astype(np.int64)
             end = onset + self.notes["duration"][at]
             end[:-1] = np.minimum(end[:-1], onset[1:])
@@ -179,7 +179,7 @@ class Music:
         return lines
 
     def pitches(self, times: Ints) -> Ints:
-        """Return (T, 4) the pitch of each voice at these times; REST where it has none."""
+        """Return (T, 4): the pitch of each voice at these times; REST: it has none."""
         found = np.full((len(times), len(VOICES)), REST)
         for slot, line in enumerate(self.lines):
             if line is not None:
@@ -188,13 +188,13 @@ class Music:
         return found
 
     def chords_at(self, times: Ints) -> Chords:
-        """Read the chords at rising times."""
+        """Read the chords at these times, which must rise."""
         notes = self.notes
         onset, pitch = notes["onset"].astype(np.int64), notes["pitch"].astype(np.int64)
         first = np.searchsorted(times, onset)
         count = np.searchsorted(times, onset + notes["duration"]) - first
         at = np.arange(count.sum()) - np.repeat(count.cumsum() - count - first, count)
-        pitch = np.repeat(pitch, count)  # of each note at each of the times at which it sounds
+        pitch = np.repeat(pitch, count)  # of each note, at each time at which it sounds
         sets = np.zeros((len(times), OCTAVE), dtype=bool)
         sets[at, pitch % OCTAVE] = True
         bass = np.full(len(times), np.iinfo(np.int64).max)
@@ -206,12 +206,12 @@ class Music:
 
     @cached_property
     def chords(self) -> Chords:
-        """The chords on the beats on which anything sounds."""
+        """The chords on those beats on which anything sounds."""
         return self.chords_at(self.beats)
 
     @cached_property
     def chords_by_place(self) -> dict[str, Chords]:
-        """These, and those half a beat later."""
+        """These chords, and those half a beat later."""
         between = self.chords_at(self.beats + int(self.beat_steps) // 2)
         return {"on beats": self.chords, "between beats": between}
 
@@ -223,15 +223,15 @@ class Music:
 
 @dataclass(frozen=True)
 class Group:
-    """Statistics that belong together: their name, and what computes all of them by name."""
+    """Statistics that belong together: their name, and the function that computes them."""
 
     name: str
-    compute: Callable[..., Figures]  # of the piece, and of its voice or of two slots
-    slots: tuple[int, ...]  # among VOICES, that it is of
+    compute: Callable[..., Figures]  # takes the piece, and a voice or two slots
+    slots: tuple[int, ...]  # the voices that it is about, by their place in VOICES
     needs_pitch: bool
 
     def of(self, music: Music) -> Figures:
-        """Return the statistics of a piece; none where there is nothing, or hardly a note."""
+        """Return the statistics of a piece; {} if it has nothing to count, or hardly a note."""
         lines = [music.lines[slot] for slot in self.slots]
         is_hardly = len(lines) == 1 and (lines[0] is None or len(lines[0].pitch) < LEAST_NOTES)
         if is_hardly or (self.needs_pitch and not len(music.onsets)):
@@ -243,9 +243,9 @@ GROUPS: list[Group] = []
 
 
 def _group(name: str, voices: int = 0, needs_pitch: bool = False) -> Callable[[Any], Any]:
-    """Register a function of a piece, of each of its voices (voices=1), or of each pair (2).
+    """Register a function of a piece, of each of its voices (voices=1), or of each pair (voices=2).
 
-    These are (Music), (Music, Line) and (Music, high slot, low slot) -> Figures.
+    Such functions take (Music), (Music, Line), or (Music, high slot, low slot), and return Figures.
     """
 
     def register(compute: Callable[..., Figures]) -> Callable[..., Figures]:
@@ -263,7 +263,7 @@ _of_voices, _of_pairs = partial(_group, voices=1), partial(_group, voices=2)
 
 
 def _shares(names: Sequence[str], numbers: Ids, first: int = 0) -> Figures:
-    """Return the shares of the numbers that have names, from the first on; none of no numbers."""
+    """Return the share of each number from `first` on, by name; {}: there are no numbers."""
     if not len(numbers):
         return {}
     counts = np.bincount(numbers, minlength=first + len(names))[first:]
@@ -275,14 +275,14 @@ def _mean(values: NDArray[Any]) -> float:
 
 
 def _entropy(*columns: Ids) -> float:
-    """Return the entropy of rows of numbers in bits; NaN of none."""
+    """Return the entropy of rows of numbers in bits; NaN if there are none."""
     _, counts = np.unique(np.column_stack(columns), axis=0, return_counts=True)
     share = counts / max(counts.sum(), 1)
     return float(-(share * np.log2(share)).sum()) if len(share) else float("nan")
 
 
 def _classes(steps: Ints) -> Ints:
-    """Return the number of each interval among INTERVALS."""
+    """Return the number of each interval in INTERVALS."""
     return np.clip(steps, -LARGE, LARGE) + LARGE
 
 
@@ -436,7 +436,7 @@ def _doublings(music: Music) -> Figures:
     sounding = music.pitches(music.beats)
     pitch = sounding[(sounding != REST).any(axis=1)]
     chords = music.chords
-    if len(pitch) != len(chords.root):  # a voice of chords, of which a line is not all
+    if len(pitch) != len(chords.root):  # in a voice of chords, the line is not all of it
         return {}
     above = np.where(pitch == REST, REST, (pitch - chords.root[:, None]) % OCTAVE)
     above = above[np.isin(chords.kind, TRIADS)]
@@ -541,7 +541,7 @@ def _keys(music: Music) -> Figures:
     best = np.sort(fits)
     by_bar = np.zeros((len(music.score.bars), OCTAVE))
     np.add.at(by_bar, (music.bar, music.notes["pitch"] % OCTAVE), music.notes["duration"])
-    heard = by_bar + np.vstack([by_bar[1:], by_bar[-1:]])  # of two bars
+    heard = by_bar + np.vstack([by_bar[1:], by_bar[-1:]])  # in two bars
     keys = (heard @ KEY_PROFILES.T).argmax(axis=1)
     shares = np.roll(music.sounding, -music.tonic) / music.sounding.sum()
     return {
@@ -609,8 +609,8 @@ def _ending(music: Music) -> Figures:
 
 # Of all notes, drums too
 
-MOST_BARS_APART = 16  # of bars that are compared: two phrases of eight
-RUN_NOTES = 8  # in a row, which count as repeated
+MOST_BARS_APART = 16  # the most between bars that are compared: two phrases of eight
+RUN_NOTES = 8  # how many notes in a row can count as repeated
 
 
 @_group("repetition")
@@ -637,9 +637,9 @@ def _repetition(music: Music) -> Figures:
 
 
 def _in_repeated_runs(music: Music) -> float:
-    """Return the share of notes in runs that occur again, in any key and voice, at another time."""
-    times = defaultdict[tuple[Any, ...], set[int]](set)  # of each run
-    runs, notes = list[tuple[int, tuple[Any, ...]]](), 0  # from which note on
+    """Return the share of notes in runs that occur again at another time, in any key and voice."""
+    times = defaultdict[tuple[Any, ...], set[int]](set)  # when each run begins
+    runs, notes = list[tuple[int, tuple[Any, ...]]](), 0  # from which note on each runs
     for line in music.lines:
         if line is not None:
             steps = [*zip(line.steps.tolist(), np.diff(line.onset).tolist(), strict=True)]
@@ -668,7 +668,7 @@ def _pace(music: Music) -> Figures:
 
 
 def _by_name(music: Music) -> Figures:
-    """Return the statistics of a piece of a note or more that are defined, by whole names."""
+    """Return those statistics of a piece with notes that are defined, by their whole names."""
     return {
         f"{group.name}: {each}": figure
         for group in GROUPS
@@ -676,7 +676,7 @@ def _by_name(music: Music) -> Figures:
     }
 
 
-# What has all of them: four voices, off the beat too.
+# A piece that has all statistics: four voices, with notes off the beat.
 _ALL = Score(
     np.array([(n, 1, 60 - 9 * v + n, 80, v) for n in range(0, 24, 6) for v in range(4)], NOTE),
     np.array([(4, 4, 48)], BAR),
@@ -688,6 +688,6 @@ IS_OF_ENDING = np.array([name.startswith("ending: ") for name in NAMES])  # (F,)
 
 
 def statistics(music: Music) -> Numbers:
-    """Return (F,) the statistics of a piece, in the order of NAMES; NaN where not defined."""
+    """Return (F,): the statistics of a piece in the order of NAMES; NaN if not defined."""
     found = _by_name(music) if len(music.score.notes) else {}
     return np.array([found.get(name, np.nan) for name in NAMES], dtype=np.float64)

@@ -1,7 +1,7 @@
-"""What a model knows of its training set: who plays, what, and how pieces are built.
+"""What a model knows about its training set: who plays what, and how pieces are built.
 
-It is taken from training pieces and kept in the model file. Where nobody says how new music shall
-be, it is as these pieces are; the thresholds that decide so stand here, each with its reason.
+It is found in training pieces and kept in the model file. Where nobody says what new music should
+be like, it is like these pieces. The thresholds that decide this are here, each with its reason.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ Pitch = Annotated[int, Range(0, 127)]
 
 Counted = TypeVar("Counted", Ensemble, Rhythm)
 
-VERSION = 3  # to be raised where a field changes
+VERSION = 3  # raised when a field changes
 
 ONE_NOTE = 1.02  # polyphony; folk tunes have 1
 FEW_RESTS = 0.03  # Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
-MOSTLY_REGULAR = 0.95  # a share of pieces; Bach's chorales have 0.98
-MOSTLY_CLOSING = 0.7  # likewise; Bach's chorales have 0.99, songs for voice and piano 0.77
-EXCEPTIONS = 0.02  # a share of pieces: so few tell nothing of the others
-MORE_OR_FEWER_BARS = 1  # that a piece may have than the one whose form it takes
-FEW_FORMS = 8  # with fewer such pieces the openings of longer ones have forms to take, too
-LONG_REPEAT_BARS = 3.5  # about four, which is a line of a tune: shorter ones come by themselves
+MOSTLY_REGULAR = 0.95  # share of pieces; Bach's chorales have 0.98
+MOSTLY_CLOSING = 0.7  # share of pieces; Bach's chorales have 0.99, songs for voice and piano 0.77
+EXCEPTIONS = 0.02  # share of pieces: this few say nothing about the others
+MORE_OR_FEWER_BARS = 1  # than the piece has whose form a new piece takes
+FEW_FORMS = 8  # with fewer such pieces, the openings of longer ones lend their forms, too
+LONG_REPEAT_BARS = 3.5  # about four, a line of a tune; shorter repeats come by themselves
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a model knows of its training set; each field's default says that it is not known.
+    """What a model knows about its training set. By default, each field is unknown.
 
     Attributes:
-        voices: how many instruments half of the pieces have, or more.
+        voices: how many instruments at least half of the pieces have.
         ensembles: the sets of programs that play pieces, the most frequent first.
-        rhythms: the sets of steps of a beat on which their notes begin, likewise.
-        meter: of most bars; None where there are no bars.
-        tempo_bpm: of the middle bar, the slowest being first; likewise.
-        loops: of each piece; none where bars seldom come again.
+        rhythms: the sets of steps of a beat on which notes begin, the most frequent first.
+        meter: that most bars have; None: there are no bars.
+        tempo_bpm: of the middle bar, if bars are sorted by tempo; None: there are no bars.
+        loops: of each piece; () if bars seldom come again.
         pitches: which pitches each program has (`pitches_played`).
-        ranges: the lowest and highest pitch of each program but drums, as a rule.
-        monophonic: the programs that play a note at a time, as a rule.
-        polyphony: how many pitches sound at once, on average; None where there are drums alone.
+        ranges: the lowest and highest pitch that each program usually has, without drums.
+        monophonic: the programs that usually play one note at a time.
+        polyphony: how many pitches sound at once, on average; None: there are only drums.
         rests: the share of the time in which instruments rest, on average.
-        parallels_per_100_bars: parallel fifths, unisons and octaves; None where most pieces are
-            not in four parts.
+        parallels_per_100_bars: parallel fifths, unisons and octaves; None: most pieces are not in
+            four parts.
         regular_bars: the share of the pieces whose bars are regular (`has_regular_bars`).
         closing: the share of the pieces that end on a triad in root position.
-        keys: of each mode, how many pieces follow its key on each of the 12 tonics.
-        forms: of pieces; in music of one voice with long repeats alone.
-        extremes: what no piece goes beyond.
-        usual: between what nine of ten are.
-        temperature, rhythm_temperature, top_p: with these the model's pieces are most like the
-            training set's (evaluation/fit_sampling.py).
-        critic: what tells the model's pieces from the training set's (evaluation/fit_critic.py).
+        keys: by mode, how many pieces follow the key of each of the 12 tonics.
+        forms: of the pieces; in music for one voice, with long repeats only.
+        extremes: the limits that no piece exceeds.
+        usual: the range in which nine of ten pieces lie.
+        temperature, rhythm_temperature, top_p: those with which the model's pieces are most like
+            the training set's (evaluation/fit_sampling.py).
+        critic: separates the model's pieces from the training set's (evaluation/fit_critic.py).
         version: of these fields.
 
     Raises:
-        ValueError: a value that no pieces have.
+        ValueError: no pieces can have such a value.
     """
 
     voices: Count = 0
@@ -122,13 +122,13 @@ class Style:
 
     @classmethod
     def of(cls, pieces: Sequence[Score]) -> Style:
-        """Return the style of pieces; of none, nothing is known."""
+        """Return the style of pieces; if there are none, nothing is known."""
         with_notes = [score for score in pieces if len(score.notes)]
         if not with_notes:
             return cls()
         voices = int(np.median([len(np.unique(score.notes["program"])) for score in pieces]))
         at_once = np.array([polyphony(score) for score in with_notes])
-        at_once = at_once[~np.isnan(at_once)]  # of drums
+        at_once = at_once[~np.isnan(at_once)]  # NaN: only drums
         repeat_bars = LONG_REPEAT_BARS if voices == 1 else 0
         return cls(
             voices=voices,
@@ -153,12 +153,12 @@ class Style:
 
     @property
     def is_of_one_voice(self) -> bool:
-        """Whether there is one instrument, that plays a note at a time."""
+        """Whether there is one instrument, which plays one note at a time."""
         return self.voices == 1 and self.polyphony is not None and self.polyphony <= ONE_NOTE
 
     @property
     def is_strict(self) -> bool:
-        """Whether there are four parts with hardly any parallels, or one."""
+        """Whether there are four parts with hardly any parallels, or a single part."""
         parallels = self.parallels_per_100_bars
         return self.is_of_one_voice or (parallels is not None and parallels < FEW_PARALLELS)
 
@@ -188,15 +188,16 @@ class Style:
         return not all(self.usual.has(score)) or self.is_exceeded_by(score)
 
     def joining(self, programs: Sequence[int], voices: int, known: Sequence[int]) -> list[int]:
-        """Return the programs that join a seed of others, as they play together in these pieces.
+        """Return the programs that join those of a seed, as they play together in these pieces.
 
-        None join one that has as many voices as some pieces with these have, or as the median of
-        all. Else those of the most frequent ensemble that has the seed's programs.
+        None join if the seed has as many voices as some pieces with these programs, or as the
+        median of all pieces. Otherwise those join that are in the most frequent ensemble with the
+        seed's programs.
 
         Args:
             programs: of the seed.
-            voices: how many they play.
-            known: all programs of the model, which join where no ensemble is known.
+            voices: how many voices the seed has.
+            known: all programs of the model, which join if no ensemble is known.
         """
         pieces = sum(each.pieces for each in self.ensembles)
         theirs = [each for each in self.ensembles if {*programs} <= {*each.programs}]
@@ -209,18 +210,19 @@ class Style:
 
     @property
     def tune(self) -> int | None:
-        """The program that plays tunes: the highest of those that play the most pieces together.
+        """The program that plays tunes: the highest in the ensemble that plays the most pieces.
 
-        That is the one whose range has the highest middle; None: none is known to have pitches.
+        That is the one whose range has the highest middle. None: no program is known to have
+        pitches.
         """
         each = (set(each.programs) & set(self.ranges) for each in self.ensembles)
         together = next(filter(None, each), set())
         return max(sorted(together), key=lambda program: sum(self.ranges[program]), default=None)
 
-    # What new pieces are to be like, drawn as often as these pieces are so.
+    # What new pieces should be like, drawn as often as the training pieces are like that.
 
     def draw_keys(self, count: int, rng: np.random.Generator) -> list[Key | None]:
-        """Draw keys of pieces; None: none is known."""
+        """Draw the keys of `count` pieces; None: no key is known."""
         counts = np.array([n for mode in PROFILES for n in self.keys.get(mode, ())])
         if not counts.any():
             return [None] * count
@@ -228,9 +230,9 @@ class Style:
         return [Key(number % OCTAVE, [*PROFILES][number // OCTAVE]) for number in drawn]
 
     def draw_regular(self, count: int, rng: np.random.Generator) -> Bools | None:
-        """Draw in which pieces bars are of one length, (count,).
+        """Draw which of `count` pieces have bars of one length, (count,).
 
-        None where nothing is drawn: nearly all training pieces have such bars, or it is unknown.
+        None: nothing is drawn, since nearly all training pieces have such bars, or it is unknown.
         """
         if self.regular_bars is None or self.has_regular_bars:
             return None
@@ -239,7 +241,7 @@ class Style:
     def draw_ensembles(
         self, count: int, rng: np.random.Generator, known: Sequence[int]
     ) -> list[tuple[int, ...]]:
-        """Draw the programs that play in pieces, of those that are known; none are known: []."""
+        """Draw the programs that play in `count` pieces, from those that are known; []: none is."""
         ensembles = [each for each in self.ensembles if {*each.programs} <= {*known}]
         if not ensembles:
             return []
@@ -252,9 +254,9 @@ class Style:
         steps_per_beat: int,
         given: Set[int] = frozenset(),
     ) -> Bools:
-        """Draw on which steps of a beat notes may begin in pieces, (count, steps a beat).
+        """Draw on which steps of a beat notes may begin in `count` pieces, (count, steps_per_beat).
 
-        All of them have the steps on which notes are given. None are known: (count, 0).
+        All pieces have the steps on which notes are given. (count, 0): no rhythms are known.
         """
         if not self.rhythms:
             return np.empty((count, 0), dtype=bool)
@@ -268,10 +270,10 @@ class Style:
         programs: Sequence[int],
         playing: Sequence[Sequence[int]],
     ) -> Ints:
-        """Draw how many bars before programs (P,) played the same in pieces, (B, bars, P).
+        """Draw how many bars before each program (P,) played the same in B pieces, (B, bars, P).
 
-        Where training pieces have the programs that are `playing` in each, it is as in one of them.
-        None are known: (B, 0, P).
+        If training pieces have the programs that are `playing` in a new piece, it is as in one of
+        these. (B, 0, P): no loops are known.
         """
         drawn = []
         for ensemble in playing if self.loops else ():
@@ -282,10 +284,10 @@ class Style:
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None
     ) -> Ints:
-        """Draw at how many steps after the last bar line final chords begin, (count,); -1: unknown.
+        """Draw how many steps after the last bar line final chords begin, (count,); -1: unknown.
 
         Args:
-            count: how many.
+            count: of pieces.
             rng: of the random choice.
             meter: the time signature; None: any.
         """
@@ -301,10 +303,11 @@ class Style:
         last_bar: int,
         rng: np.random.Generator,
     ) -> Form | None:
-        """Draw the form of a piece whose first bar is written; None: no other begins so.
+        """Draw the form of a piece whose first bar is written; None: no other begins like it.
 
-        It has about as many bars and, if there is such a one, a final chord at this position; or is
-        that of so many bars of a longer piece, the last of which begins at the step `last_bar`.
+        The form has about as many bars, and a final chord at the same position if there is one. Or
+        it is that of the first `bars` bars of a longer piece, where the last bar begins at the step
+        `last_bar`.
         """
         begin = meter, first_bar_steps
         alike = [form for form in self.forms if (form.meter, form.first_bar_steps) == begin]
@@ -334,7 +337,7 @@ def _tempo_of_middle_bar(pieces: Sequence[Score]) -> int | None:
 
 
 def _drawn(known: Sequence[Counted], count: int, rng: np.random.Generator) -> list[Counted]:
-    """Draw some of what is known, each as often as pieces have it."""
+    """Draw `count` of what is known, each as often as pieces have it."""
     pieces = np.array([each.pieces for each in known])
     numbers = rng.choice(len(known), count, p=pieces / pieces.sum())
     return [known[number] for number in numbers.tolist()]

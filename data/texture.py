@@ -10,7 +10,7 @@ from data.score import Score
 
 
 def polyphony(score: Score) -> float:
-    """Return the mean number of different pitches that sound while any does: as MusPy."""
+    """Return how many different pitches sound on average while any does, as in MusPy."""
     notes = pitched_notes(score)
     if not len(notes):
         return float("nan")
@@ -21,7 +21,7 @@ def polyphony(score: Score) -> float:
 
 
 def rests(score: Score) -> float:
-    """Return the share of the time, from the first note to the last end, in which programs rest."""
+    """Return the share of the time in which programs rest, from the first note to the last end."""
     notes = score.notes
     if not len(notes):
         return float("nan")
@@ -32,9 +32,9 @@ def rests(score: Score) -> float:
 
 
 def has_regular_bars(score: Score) -> bool:
-    """Return whether all bars are of one meter, and those after a shortened one make it whole.
+    """Return whether all bars have one meter, and each shortened bar is completed by the next ones.
 
-    The first and the last may be shortened by themselves.
+    The first and the last bar may be shortened by themselves.
     """
     lengths = score.bars["length"].tolist()
     meters = score.bars[["numerator", "denominator"]].tolist()
@@ -50,7 +50,7 @@ def has_regular_bars(score: Score) -> bool:
 
 
 def _covered(onset: Ints, end: Ints, group: Ints) -> int:
-    """Return the steps during which a note sounds, added up over groups of notes."""
+    """Return for how many steps a note sounds, added up over groups of notes."""
     shift = group * (int(end.max()) + 1)  # one group after the other on one time axis
     order = np.argsort(onset + shift)
     onset, end = (onset + shift)[order], (end + shift)[order]

@@ -1,7 +1,7 @@
-"""Voice leading of a four-part Score: parallels.
+"""Voice leading in four parts: counts parallels.
 
-A piece is in four parts if four programs, drums aside, play one note at a time each. For other
-pieces every measure is NaN.
+A piece is in four parts if it has four programs, apart from drums, each of which plays one note at
+a time. For other pieces every measure is NaN.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from data.score import Score
 from data.statistics import REST, Music
 
 PARTS = 4
-PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice of each of the six pairs
-UNISON, FIFTH = 0, 7  # semitones, octaves apart
+PAIRS = np.triu_indices(PARTS, 1)  # the higher and the lower voice in each of the six pairs
+UNISON, FIFTH = 0, 7  # semitones, ignoring octaves
 
 
 def four_parts(score: Score) -> tuple[Ints, Ints] | None:
-    """Return when what sounds changes, (S + 1,), and (S, 4) the pitches of the voices until then.
+    """Return when what sounds changes, (S + 1,), and the pitches of the voices until then, (S, 4).
 
-    The highest voice is the first; where one has no note it has REST. None: the piece is not in
-    four parts.
+    The first voice is the highest. A voice without a note has REST. None: the piece is not in four
+    parts.
     """
     notes = np.sort(pitched_notes(score), order=("program", "onset"))
     onset, program = notes["onset"].astype(np.int64), notes["program"]
@@ -36,9 +36,9 @@ def four_parts(score: Score) -> tuple[Ints, Ints] | None:
 def count_parallels(score: Score, interval: int) -> float:
     """Count the parallels of an interval, such as FIFTH, per 100 bars.
 
-    Two voices move to another note at the same time and in the same direction, that interval
-    apart, octaves aside, before and after. Each pair of voices counts by itself. NaN if the piece
-    is not in four parts, or time is not counted in beats.
+    In a parallel, two voices move to other notes at the same time and in the same direction, and
+    form that interval, ignoring octaves, both before and after. Each pair of voices counts
+    separately. NaN: the piece is not in four parts, or its time is not counted in beats.
     """
     parts = four_parts(score)
     if parts is None or not score.grid.has_meter:
@@ -53,9 +53,9 @@ def count_parallels(score: Score, interval: int) -> float:
 
 
 def parallels(scores: Sequence[Score]) -> float | None:
-    """Count parallel fifths, unisons and octaves of pieces, per 100 bars.
+    """Return the parallel fifths, unisons and octaves of pieces per 100 bars, on average.
 
-    None if most of the pieces are not in four parts.
+    None: most of the pieces are not in four parts.
     """
     found = [count_parallels(score, FIFTH) + count_parallels(score, UNISON) for score in scores]
     counts = np.array(found)[~np.isnan(found)]

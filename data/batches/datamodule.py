@@ -1,4 +1,4 @@
-"""A corpus as Lightning trains on it: endless windows to learn from, whole pieces to be scored."""
+"""A corpus as Lightning trains on it: endless windows to learn from, and whole pieces to score."""
 
 import itertools
 import signal
@@ -38,12 +38,12 @@ class TrainingBatch(TypedDict):
     """Windows to learn from, side by side."""
 
     ids: Tensor  # int64 (B, T), Pad at the right end
-    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is none to learn
+    targets: Tensor  # int64 (B, T), the next id; NOT_SCORED where there is nothing to learn
     side: SideInput[Tensor] | None
 
 
 class MusicDataModule(LightningDataModule):
-    """Music to train on, or sequences of another kind, in windows of `context_length` tokens.
+    """The music or other sequences to train on, in windows of `context_length` tokens.
 
     Raises:
         CorpusError: no note fits in such a window.
@@ -57,7 +57,7 @@ class MusicDataModule(LightningDataModule):
         self._source: Batches | None = None
 
     def prepare_data(self) -> None:
-        """Open the corpus, which is built where that has not been done."""
+        """Open the corpus; build it first if it does not exist yet."""
         if self._source is None:
             self._source = self._open()
             print(self._source.corpus.summary())
@@ -71,7 +71,7 @@ class MusicDataModule(LightningDataModule):
         return MusicBatches(corpus, self.context_length, options)
 
     def with_windows(self, options: DataOptions, context_length: int) -> "MusicDataModule":
-        """Return a datamodule of the same corpus of music, which is open, with other windows."""
+        """Return a datamodule with other windows of the same music, whose corpus must be open."""
         other = MusicDataModule(options, context_length)
         assert isinstance(self.source, MusicBatches)
         other._source = replace(self.source, context_length=context_length, options=options)
@@ -79,19 +79,19 @@ class MusicDataModule(LightningDataModule):
 
     @property
     def source(self) -> Batches:
-        """Where batches come from, which is known once the datamodule is set up."""
+        """Where batches come from; known once the datamodule is set up."""
         if self._source is None:
             raise RuntimeError("the datamodule is not set up: call prepare_data() first")
         return self._source
 
     @property
     def corpus(self) -> Corpus | IdSequences:
-        """The corpus, or other sequences."""
+        """The corpus, or the other sequences."""
         return self.source.corpus
 
     @property
     def content(self) -> str | None:
-        """The hash of the music and of how it was read; None of other sequences."""
+        """The hash of the music and of how it was read; None for other sequences."""
         return self.corpus.content if isinstance(self.corpus, Corpus) else None
 
     @property
@@ -101,17 +101,17 @@ class MusicDataModule(LightningDataModule):
 
     @property
     def side_shape(self) -> dict[str, Any]:
-        """What a decoder must know of the side input; other sequences have none."""
+        """What a decoder must know about the side input; empty for other sequences."""
         features = self.source.features
         return {} if features is None else features.shape
 
     def side(self, ids: Ids, rows: object = ()) -> SideArrays | None:
-        """Return the side input of windows (B, T), if there is one; the end is unknown in it."""
+        """Return the side input of windows (B, T), or None; where the piece ends, it cannot say."""
         features = self.source.features
         return None if features is None else features.compute(ids)
 
     def train_dataloader(self) -> DataLoader[TrainingBatch]:
-        """Return endless batches (`TrainingBatch`), from the step on at which training is."""
+        """Return endless batches (`TrainingBatch`), from the step that training has reached."""
         draw = partial(
             self.source.training().batch, self.options.seed, size=self.options.batch_size
         )
@@ -123,15 +123,15 @@ class MusicDataModule(LightningDataModule):
         )
 
     def val_dataloader(self) -> WholePieces:
-        """Return the pieces held out to choose by (`PieceBatch`): while fitting, a sample of them.
+        """Return the pieces held out to choose models by (`PieceBatch`); during a run, a sample.
 
-        A split of few tokens is its own sample.
+        The sample of a small split is the whole split.
         """
         is_fitting = self.trainer is not None and self.trainer.state.fn == TrainerFn.FITTING
         return self._whole_pieces("valid", is_fitting)
 
     def all_valid_pieces(self) -> WholePieces:
-        """Return all the pieces held out to choose by."""
+        """Return all the pieces held out to choose models by."""
         return self._whole_pieces("valid")
 
     def test_dataloader(self) -> WholePieces:
@@ -148,13 +148,13 @@ class MusicDataModule(LightningDataModule):
 
 
 def _leave_signals_to_training(_: int) -> None:
-    """Have a worker outlive a signal to all processes: the step still needs its batches."""
+    """Let a worker outlive a signal to all processes, since the step still needs its batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE_SECONDS))
 
 
 class _EndlessBatches(IterableDataset[TrainingBatch]):
-    """The batches of step `first` and all that follow; each worker makes its share of them."""
+    """The batches of step `first` and of all later steps; each worker makes its share of them."""
 
     def __init__(self, draw: Callable[..., Any], first: int) -> None:
         self.draw, self.first = draw, first

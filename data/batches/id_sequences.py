@@ -1,12 +1,13 @@
-"""Sequences that are no music: any integers, for a model that need not know what they mean.
+"""Sequences that are not music: any integers, for a model that need not know what they mean.
 
-    steps.jsonl     a JSON list of ids a line; a line a sequence
-    steps.npy       an integer array (sequences, ids): NumPy's `save` of sequences equally long
-    vocabulary.txt  beside it, if ids have names: a name a line, that of id 0 first
+    steps.jsonl     a JSON list of ids in each line; each line is a sequence
+    steps.npy       an integer array (sequences, ids): NumPy's `save` of equally long sequences
+    vocabulary.txt  beside it, if ids have names: one name a line, that of id 0 first
 
-Ids are 0 to `vocabulary_size` - 1, and each may follow each. As tokens they come after those that
-every sequence has: Start, with which a model can begin by itself, and End, which it learns, too.
-Sequences go to the splits by their content, as pieces do, and equal ones to the same split.
+Ids are 0 to `vocabulary_size` - 1, and any id may follow any other. Their tokens come after those
+that every sequence has: Start, from which a model can begin by itself, and End, which it learns to
+write. Sequences go to the splits by their content, as pieces do, and equal ones go to the same
+split.
 """
 
 import hashlib
@@ -32,20 +33,20 @@ from data.tokens.vocabulary import Kind
 
 MOST_LINE_BYTES = 2**25
 NAMES = "vocabulary.txt"
-LONGEST_NAME = 40  # letters
-FIRST_ID = Kind.END + 1  # the token of id 0
+LONGEST_NAME = 40  # characters
+FIRST_ID = Kind.END + 1  # the token that stands for id 0
 
 
 @dataclass(frozen=True)
 class IdVocabulary:
-    """Pad, Start, End, and a token for each id. Nats per note are nats per id.
+    """Pad, Start, End, and a token for each id. Every id counts as a note, in nats per note.
 
     Attributes:
         ids: how many ids there are.
-        names: of each id; none: they are told by their numbers.
+        names: of each id; (): people see their numbers.
 
     Raises:
-        ValueError: names that are no words, or not one an id.
+        ValueError: names that are not words, or not one for each id.
     """
 
     ids: int
@@ -73,31 +74,33 @@ class IdVocabulary:
 
     @cached_property
     def kind_of(self) -> Ints:
-        """(V,) the kind of each token, of which an id is one."""
+        """(V,) the kind of each token; all ids are of one kind."""
         kinds = np.full(self.size, self.note_kind)
         kinds[: Kind.END] = 0
         kinds[Kind.END] = 2
         return kinds
 
     def tokens(self, ids: Ids) -> Ints:
-        """Return (T,) the tokens of ids: Start, then each."""
+        """Return (T,): Start, and the token of each id."""
         return np.append(np.int64(Kind.START), np.asarray(ids, np.int64) + FIRST_ID)
 
     def masks(self, tokens: Ids) -> Bools:
-        """Return (T - 1, V), what may follow Start: any id, and End, but not at once."""
+        """Return (T - 1, V): what may come after Start: any id, and End, but not at once."""
         allowed = np.ones((len(tokens) - 1, self.size), dtype=bool)
         allowed[:, : Kind.END] = allowed[:1, Kind.END] = False
         return allowed
 
     def words(self, ids: Iterable[int]) -> str:
-        """Write ids for people: their names, or their numbers."""
+        """Return ids as people read them: by name, or by number."""
         return " ".join(self.names[number] if self.names else str(number) for number in ids)
 
     def parse(self, text: str) -> Ints:
-        """Return the ids that people write, with spaces between, or commas where ids have no names.
+        """Return the ids that a person has typed.
+
+        Spaces stand between them; where ids have no names, commas may, too.
 
         Raises:
-            ValueError: a word that is none; the message is one line.
+            ValueError: a word is no id; the message is one line.
         """
         known = {name: number for number, name in enumerate(self.names)}
         words = (text if known else text.replace(",", " ")).split()
@@ -111,12 +114,12 @@ class IdVocabulary:
         return np.array(found, dtype=np.int64)
 
     def to_json(self) -> str:
-        """Return the vocabulary as JSON; `from_json` of common/typed_json.py gives it back."""
+        """Return the vocabulary as JSON; `from_json` of common/typed_json.py reads it."""
         return to_json(self)
 
 
 def is_of_ids(text: str) -> bool:
-    """Return whether the vocabulary in a model file is one of ids."""
+    """Return whether a model file's vocabulary is one of ids."""
     try:
         from_json(IdVocabulary, text)
     except ValueError:
@@ -126,18 +129,18 @@ def is_of_ids(text: str) -> bool:
 
 @dataclass(frozen=True)
 class IdSequences:
-    """The sequences of a file; get one with `open_id_sequences`."""
+    """The sequences in a file; `open_id_sequences` makes it."""
 
     name: str  # the path of the file
     vocabulary: IdVocabulary
-    splits: dict[str, Split]  # of tokens from Start to End; each id is a note
+    splits: dict[str, Split]  # of tokens from Start to End; each id counts as a note
 
     def split(self, name: str) -> Split:
         """Return a split: train, valid or test."""
         return self.splits[name]
 
     def summary(self) -> str:
-        """Describe the sequences in a line."""
+        """Describe the sequences in one line."""
         counts = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
         ids = sum(int(split.note_counts.sum()) for split in self.splits.values())
         return f"{ids:,} ids of {self.vocabulary.ids:,} kinds; sequences: {counts}"
@@ -146,7 +149,7 @@ class IdSequences:
 
 
 def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> IdSequences:
-    """Read the sequences in a file as described above.
+    """Read the sequences in a file, as described above.
 
     Args:
         path: of the file.
@@ -154,8 +157,8 @@ def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> I
             largest id needs.
 
     Raises:
-        FileNotFoundError: no such file.
-        CorpusError: it holds something else, or too little; the message says what.
+        FileNotFoundError: there is no such file.
+        CorpusError: the file has something else in it, or too little; the message says what.
     """
     path = Path(path)
     if not path.is_file():
@@ -184,7 +187,7 @@ def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> I
 
 
 def _names(path: Path) -> tuple[str, ...]:
-    """Return the names of ids in a file, if there is one."""
+    """Return the names of ids in a file, or () if there is no such file."""
     if not path.is_file():
         return ()
     if path.stat().st_size > MOST_LINE_BYTES:
@@ -196,13 +199,13 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
-    """Return some of the sequences as a split, without bars."""
+    """Return some of the sequences as a split that has no bars."""
     chosen = [sequences[number] for number in members]
     lengths = np.array([len(each) for each in chosen], dtype=np.int64)
     return Split(
         tokens=np.concatenate([np.empty(0, np.int32), *chosen]),
         piece_offsets=offsets(lengths),
-        note_counts=lengths - 2,  # but Start and End
+        note_counts=lengths - 2,  # all but Start and End
         shifts=ARRAYS["shifts"],
         bar_offsets=ARRAYS["bar_offsets"],
         bar_tempos=ARRAYS["bar_tempos"],
@@ -211,9 +214,9 @@ def _split(members: list[int], sequences: list[NDArray[np.int32]]) -> Split:
 
 
 def _from_npy(path: Path) -> list[Ints]:
-    """Return the sequences in a file of an array."""
+    """Return the sequences in an .npy file."""
     try:
-        array = np.lib.format.open_memmap(path, mode="r")  # an .npy file and nothing else
+        array = np.lib.format.open_memmap(path, mode="r")  # takes only .npy files, and no pickles
     except (ValueError, EOFError, OverflowError, TokenError, MemoryError):
         raise CorpusError(f"{path}: not a whole .npy file of numbers") from None
     if array.ndim != 2 or array.dtype.kind not in "iu":
@@ -221,13 +224,13 @@ def _from_npy(path: Path) -> list[Ints]:
             f"{path}: {array.dtype} of shape {array.shape}, where integers of shape "
             f"(sequences, ids) are needed"
         )
-    if array.size and array.max() > MOST_IDS:  # before it wraps round
+    if array.size and array.max() > MOST_IDS:  # before the cast below can wrap it around
         raise CorpusError(f"{path}: an id of {array.max()}, {MOST_IDS} at most")
     return [*array.astype(np.int64)]
 
 
 def _from_jsonl(path: Path) -> list[Ints]:
-    """Return the sequences in a file of JSON lists."""
+    """Return the sequences in a .jsonl file."""
     sequences = list[Ints]()
     with path.open("rb") as file:
         lines = iter(partial(file.readline, MOST_LINE_BYTES + 1), b"")
@@ -246,9 +249,10 @@ def _from_jsonl(path: Path) -> list[Ints]:
 
 
 class SequenceWindows:
-    """Training windows: T + 1 ids running, anywhere in a sequence, all places equally likely.
+    """Training windows: T + 1 successive ids, from any place in a sequence with equal chances.
 
-    A sequence no longer than that is a window as it is. Where all are shorter, T is what they need.
+    A sequence that is no longer than this is one window. If all are shorter, T is what the longest
+    needs.
     """
 
     def __init__(self, split: Split, context_length: int) -> None:
@@ -258,7 +262,7 @@ class SequenceWindows:
         self._places = np.cumsum(places)
 
     def batch(self, seed: int, step: int, size: int) -> tuple[Ints, Ints, None]:
-        """Draw a batch as `windows.TrainingWindows.batch` does; there is no side input."""
+        """Draw a batch like `windows.TrainingWindows.batch`, without side input."""
         place = np.random.default_rng([seed, step]).integers(self._places[-1], size=size)
         member = np.searchsorted(self._places, place, side="right")
         begin, end = self._split.piece_offsets[member], self._split.piece_offsets[member + 1]
@@ -269,7 +273,7 @@ class SequenceWindows:
 
 
 def rebase(history: Ints, context_length: int) -> Ints:
-    """Return the latest half of a context: the prompt with which a full one goes on."""
+    """Return the latest half of a context: the prompt with which a sequence goes on."""
     return history[-((context_length + 1) // 2) :]
 
 
@@ -289,9 +293,9 @@ class SequenceBatches:
 
     @property
     def masks_of(self) -> MasksOf:
-        """What returns, of a sequence, which ids may stand in each place."""
+        """A function that returns which ids may stand in each place of a sequence."""
         return self.corpus.vocabulary.masks
 
     def rebase(self, history: Ints) -> Ints:
-        """Return the prompt with which a sequence goes on where the context is full."""
+        """Return the prompt with which a sequence goes on when the context is full."""
         return rebase(history, self.context_length)

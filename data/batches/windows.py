@@ -1,4 +1,4 @@
-"""Batches of music: training windows, and whole pieces with their grammar masks."""
+"""Batches of music: training windows, and whole pieces with the masks of their grammar."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode, decode_parts
 from data.tokens.vocabulary import Kind, Vocabulary
 
-LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note is moved
-KNOWN_LENGTH_SHARE = 0.5  # of the training windows: it stands beside them how far the end is
-KNOWN_FINAL_SHARE = 0.7  # of these: when its final chord begins, too
-KNOWN_KEY_SHARE = 0.3  # of all: of which key the whole piece is
-KNOWN_ENSEMBLE_SHARE = 0.3  # of all: which programs play nowhere in it
-PARTLY_TOLD_SHARE = 0.3  # of those beside which chords are told: only some of them
+LEAST_SLIP, MOST_SLIP = 1, 4  # semitones by which a misread note moves
+KNOWN_LENGTH_SHARE = 0.5  # of the training windows: the model is told how far the end is
+KNOWN_FINAL_SHARE = 0.7  # of these: it is also told when the final chord begins
+KNOWN_KEY_SHARE = 0.3  # of all windows: it is told the key of the whole piece
+KNOWN_ENSEMBLE_SHARE = 0.3  # of all windows: it is told which programs never play in the piece
+PARTLY_TOLD_SHARE = 0.3  # of the windows with chords: it is told only some of the chords
 COUNTED_PIECES = 200
-EVALUATION_TOKENS = 2**14  # a batch of whole pieces: as many as have so many tokens together
-SAMPLE_TOKENS = 2**16  # that while a model is trained are enough to tell how good it is
+EVALUATION_TOKENS = 2**14  # tokens in a batch of whole pieces, about
+SAMPLE_TOKENS = 2**16  # tokens that are enough, in training, to tell how good a model is
 
 MasksOf = Callable[[Ints], Bools]
 
@@ -56,12 +56,12 @@ MasksOf = Callable[[Ints], Bools]
 class TrainingWindows:
     """The training windows of a split: W = context_length + 1 tokens that begin at a bar.
 
-    Where they begin, `WindowCutter` says.
+    `WindowCutter` says where they begin.
 
     Args:
-        split: where the windows come from; it holds at least one piece with a note.
+        split: where the windows come from; at least one of its pieces must have a note.
         features: what computes the side input.
-        context_length: T, tokens that the model reads.
+        context_length: T, how many tokens the model reads.
         options: how windows are drawn.
     """
 
@@ -80,12 +80,12 @@ class TrainingWindows:
         )
 
     def batch(self, seed: int, step: int, size: int) -> tuple[Ints, Ints, SideArrays]:
-        """Draw the windows of a training step, which depend on nothing but the arguments.
+        """Draw the windows of a training step, which depend only on the arguments.
 
         Returns:
-            ids (size, T), Pad at the right end; targets (size, T), the next id, or NOT_SCORED
-            where there is none, it restates the tempo, or it is forced; and the side input, which
-            says in KNOWN_LENGTH_SHARE of the windows how many bars follow.
+            The ids (size, T), Pad at the right end; the targets (size, T); and the side input. A
+            target is the next id, or NOT_SCORED if there is none, if it restates the tempo, or if
+            it is forced.
         """
         drawn = self._choose(seed, step, size)
         window, is_restated, is_beyond = self._whole(drawn)
@@ -136,15 +136,15 @@ class TrainingWindows:
         )
 
     def _whole(self, drawn: _Drawn) -> tuple[Ints, Bools, Bools]:
-        """Return windows (B, W) as `WindowCutter.cut` does, moved, and Pad beyond the piece."""
+        """Return windows (B, W) as `WindowCutter.cut` does, transposed, and with Pad at the end."""
         window, is_restated, is_beyond = self._cutter.cut(drawn.piece, drawn.bar)
         window = self._tables[(drawn.shift + self._options.transpose)[:, None], window]
         return np.where(is_beyond, PAD, window), is_restated, is_beyond
 
     def _harmony(self, drawn: _Drawn, windows: Ints) -> tuple[Ints, ToldChords]:
-        """Return which chords each of the windows (B, W) is told, -1: none; and the chords.
+        """Return which chords each window (B, W) is told, by number (-1: none), and the chords.
 
-        They are those of all its voices, of all of the window or of a part of it.
+        These are the chords of all voices together, for the whole window or a part of it.
         """
         number, pieces = np.full(len(windows), -1), list[list[Span]]()
         holds = list[list[bool]]()
@@ -162,7 +162,7 @@ class TrainingWindows:
     def _cut(
         self, drawn: _Drawn, window: Ints, is_restated: Bools, is_beyond: Bools
     ) -> tuple[Ints, Ints, Bools]:
-        """Return ids (B, T), targets (B, T) and which programs are silent (B, P).
+        """Return the ids (B, T), the targets (B, T), and which programs are silent (B, P).
 
         Args:
             drawn: the choices.
@@ -181,11 +181,11 @@ class TrainingWindows:
     def _give(
         self, drawn: _Drawn, ids: Ints, targets: Ints
     ) -> tuple[list[GivenNotes], Ints, Bools]:
-        """Give notes of some windows (B, T), and score those not that are forced.
+        """Give notes of some windows (B, T), and mark targets that are forced as NOT_SCORED.
 
         Returns:
-            What is given in K windows; (B,) which of these each is, -1 where nothing is given; and
-            (B, T) whether an id belongs to a given note.
+            What is given in K windows; (B,) the number of each window among them, or -1; and (B, T)
+            whether an id belongs to a given note.
         """
         pieces: list[GivenNotes] = []
         number, is_given = np.full(len(ids), -1), np.zeros(ids.shape, dtype=bool)
@@ -201,7 +201,7 @@ class TrainingWindows:
         return pieces, number, is_given
 
     def _keys(self, drawn: _Drawn) -> Ints:
-        """Return the key of each window's whole piece, as `Context` has it."""
+        """Return the key of the whole piece of each window, as `Context` has it."""
         keys = np.full(len(drawn.piece), -1)
         for row in np.flatnonzero(drawn.has_known_key):
             notes = self._notes_of(drawn.piece[row])
@@ -211,7 +211,7 @@ class TrainingWindows:
         return keys
 
     def _absent(self, drawn: _Drawn) -> Bools:
-        """Return (B, P), which programs play nowhere in a window's piece, where known."""
+        """Return (B, P): which programs never play in a window's piece, if the model is told."""
         absent = np.zeros_like(drawn.order, dtype=bool)
         for row in np.flatnonzero(drawn.has_known_ensemble):
             absent[row] = True
@@ -220,24 +220,24 @@ class TrainingWindows:
         return absent
 
     def _notes_of(self, piece: int) -> Ints:
-        """Return the ids of a whole piece's notes."""
+        """Return the ids of all notes in a piece."""
         ids = self._split.piece(piece)
         notes: Ints = ids[self._kind_of[ids] == Kind.NOTE].astype(np.int64)
         return notes
 
     def _silent(self, window: Ints, drawn: _Drawn) -> Bools:
-        """Return (B, P), which programs of windows (B, W) fall silent."""
+        """Return (B, P): which programs of windows (B, W) fall silent."""
         present = np.zeros_like(drawn.order, dtype=bool)
         rows, places = np.nonzero(self._kind_of[window] == Kind.NOTE)
         present[rows, programs_of(window[rows, places], self._vocabulary)] = True
         return silent_programs(present, drawn.silence, drawn.order)
 
     def _finals(self, drawn: _Drawn) -> tuple[Ints, Ints]:
-        """Return when the final chord of each window's piece begins, where it is to be known.
+        """Return when the final chord of each window's piece begins, if the model is told.
 
         Returns:
-            (B,) steps from the first bar of the window, -1 where it is not to be known; and (B,)
-            steps from the bar line.
+            (B,) steps from the first bar of the window, or -1 if it is not told; and (B,) steps
+            from the bar line.
         """
         final, position = np.full((2, len(drawn.piece)), -1)
         for row in np.flatnonzero(drawn.has_known_final):
@@ -259,38 +259,38 @@ class _Drawn:
     """The random choices behind the windows of a batch."""
 
     piece: Ints  # (B,)
-    bar: Ints  # (B,) at which each begins
-    shift: Ints  # (B,) semitones by which it is moved
-    has_known_length: Bools  # (B,) whether the model sees how far the end is
-    has_known_final: Bools  # (B,) and when the final chord begins
+    bar: Ints  # (B,) the bar at which each window begins
+    shift: Ints  # (B,) semitones by which it is transposed
+    has_known_length: Bools  # (B,) whether the model is told how far the end is
+    has_known_final: Bools  # (B,) whether it is told when the final chord begins
     silence: Reals  # (B,) `share` of `silent_programs`
     order: Reals  # (B, P) its `order`
     slip: Ints  # (B, T) semitones by which a note there is misread
     giving: Ints  # (B,) the random seed of what is given; -1: nothing
-    has_known_key: Bools  # (B,) whether the model sees the key of the piece
-    has_known_ensemble: Bools  # (B,) and which programs play nowhere in it
-    telling: Ints  # (B,) the random seed of which chords it sees; -1: none
+    has_known_key: Bools  # (B,) whether the model is told the key of the piece
+    has_known_ensemble: Bools  # (B,) whether it is told which programs never play in the piece
+    telling: Ints  # (B,) the random seed of which chords it is told; -1: none
 
 
 def window_chords(ids: Ints, vocabulary: Vocabulary) -> tuple[list[Span], list[bool]]:
-    """Return the chords of a window (T,), Pad at its right end, and whether each of them holds.
+    """Return the chords of a window (T,), Pad at its right end, and whether each chord holds.
 
-    Times count from its first bar.
+    Times count from the first bar of the window.
     """
     notes, bars, _ = decode_parts(ids[ids != PAD], vocabulary)
     notes = notes[notes["program"] != DRUMS]
     onset, length, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
     stop = int(bars["length"].sum())
-    end = np.where(length > 0, np.minimum(onset + length, stop), stop)  # without its Duration: 0
+    end = np.where(length > 0, np.minimum(onset + length, stop), stop)  # 0: its Duration is missing
     music = onset, end, pitch, Pulse.of(bars, vocabulary.grid)
     spans = find_chords(*music)
     return spans, hold(spans, *music)
 
 
 def sampled(lengths: Ints) -> Ints:
-    """Return the places, rising, of the pieces that stand for all, of these lengths in tokens.
+    """Return the places, rising, of a sample of pieces with these lengths in tokens.
 
-    They are drawn at random, always the same, until they have SAMPLE_TOKENS together.
+    The sample is drawn at random, but always the same, until it has SAMPLE_TOKENS.
     """
     order = np.random.default_rng(0).permutation(len(lengths))
     before = lengths[order].cumsum() - lengths[order]
@@ -298,18 +298,18 @@ def sampled(lengths: Ints) -> Ints:
 
 
 def batches_of(lengths: Ints, is_sample: bool) -> list[Ints]:
-    """Group pieces, of these lengths in tokens, all of them or a sample, into batches."""
+    """Group pieces with these lengths in tokens, all of them or a sample, into batches."""
     chosen = sampled(lengths) if is_sample else np.arange(len(lengths))
     number = np.cumsum(lengths[chosen]) // EVALUATION_TOKENS
     return np.split(chosen, np.flatnonzero(np.diff(number)) + 1)
 
 
 class PieceBatch(TypedDict):
-    """Whole pieces, untransposed, to be scored exactly."""
+    """Whole pieces as they are, to be scored exactly."""
 
     pieces: list[Ints]  # (T,), from Start to End
     allowed: list[Bools]  # (T - 1, V), what the grammar admits after Start
-    notes: list[int]  # notes of each piece
+    notes: list[int]  # how many notes each piece has
 
 
 class WholePieces:
@@ -317,13 +317,12 @@ class WholePieces:
 
     Args:
         split: the pieces.
-        masks_of: returns what may stand in the place of each id of a piece (T,) after Start,
-            (T - 1, V).
+        masks_of: returns which ids may stand in each place of a piece (T,) after Start, (T - 1, V).
         is_sample: whether a sample stands for the split (see `sampled`).
 
     Attributes:
-        total: pieces of the split.
-        count: those of them in the batches.
+        total: how many pieces the split has.
+        count: how many of them are in the batches.
     """
 
     def __init__(self, split: Split, masks_of: MasksOf, is_sample: bool = False) -> None:
@@ -360,7 +359,7 @@ class MusicBatches:
 
     @cached_property
     def some_pieces(self) -> list[Score]:
-        """Training pieces from all over the split, which stand for them all."""
+        """Training pieces from all over the split, which stand for all of them."""
         split = self.corpus.split("train")
         places = np.linspace(0, len(split), min(len(split), COUNTED_PIECES), endpoint=False)
         pieces = map(split.piece, places.astype(int).tolist())
@@ -386,9 +385,9 @@ class MusicBatches:
 
     @property
     def masks_of(self) -> MasksOf:
-        """What returns, of a piece, which ids its grammar admits."""
+        """A function that returns which ids the grammar admits in each place of a piece."""
         return Grammar(self.corpus.vocabulary).masks
 
     def rebase(self, history: Ints) -> Ints:
-        """Return the prompt with which a piece goes on; see `context.rebase`."""
+        """Return the prompt with which a piece goes on after a full context (`context.rebase`)."""
         return rebase(history, self.context_length, self.corpus.vocabulary)

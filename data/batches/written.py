@@ -1,4 +1,4 @@
-"""Pieces that are learned from beside those of a corpus: such as trained models write."""
+"""Pieces to learn from beside those of a corpus, such as those that trained models write."""
 
 from data.corpus.options import CorpusError
 from data.corpus.reader import read_paths
@@ -10,11 +10,11 @@ from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
 def read_written(folder: str, vocabulary: Vocabulary, instruments: Instruments) -> Split:
-    """Read the MIDI files in a folder and below, of which the vocabulary has every note.
+    """Read all MIDI files in a folder and below it; the vocabulary must have all their notes.
 
     Raises:
-        CorpusError: one is no piece, or holds what the vocabulary has not; or there is none.
-        FileNotFoundError: no such folder.
+        CorpusError: a file is no piece, or has what the vocabulary lacks; or there are no files.
+        FileNotFoundError: there is no such folder.
     """
     try:
         read = read_paths([folder], vocabulary.grid, instruments)

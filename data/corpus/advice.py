@@ -1,4 +1,4 @@
-"""What the times and tracks of some files of a folder say about how it should be read."""
+"""What the times and tracks of some files in a folder say about how it should be read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from data.midi.events import Events
 from data.midi.parts import tracks_of
 from data.score import Grid, Part
 
-STEPS = (12, 24)  # a quarter note, that are tried
-CHANCE = 1 / 4  # of a step: notes that follow no beat lie so far from the nearest step, on average
-CLOSE = CHANCE / 2  # what keeps to a grid is nearer
+STEPS = (12, 24)  # steps in a quarter note that are tried
+CHANCE = 1 / 4  # of a step: the mean distance to the nearest step of notes without a beat
+CLOSE = CHANCE / 2  # notes that keep to a grid are nearer than this
 
 
 @dataclass(frozen=True)
@@ -21,22 +21,22 @@ class Trial:
     """What a file would be under other options.
 
     Attributes:
-        tracks: who plays in it.
-        errors: how far onsets are from the nearest of so many STEPS, in steps, on average;
-            and likewise if it is barred anew in 4/4, where that changes something.
+        tracks: who plays in the file.
+        errors: for each of STEPS, how far onsets are from the nearest step, in steps, on average.
+            First as the file is, then barred anew in 4/4, if that changes something.
     """
 
     tracks: tuple[Part, ...]
     errors: tuple[tuple[float, ...], tuple[float, ...]]
 
     def fits(self, steps: int, is_anew: bool = False) -> bool:
-        """Return whether it keeps to so many steps, or to fewer of STEPS."""
+        """Return whether the file keeps to this many steps, or to fewer of STEPS."""
         errors = zip(STEPS, self.errors[is_anew], strict=True)
         return any(n <= steps and error < CLOSE for n, error in errors)
 
 
 def try_options(events: Events, grid: Grid) -> Trial:
-    """Try other options than a grid's on a file with notes."""
+    """Try options other than a grid's on a file with notes."""
     of_beats = grid if grid.has_meter else Grid()
     anew = barred_anew(events, of_beats.meter or (4, 4), of_beats.steps_per_beat)
     plain = anew if grid.meter else events
@@ -44,9 +44,9 @@ def try_options(events: Events, grid: Grid) -> Trial:
 
 
 def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:
-    """Return the options of the grid that suits: the fewest steps of a beat, or seconds.
+    """Return the options of the grid that fits: the fewest steps in a beat, or else seconds.
 
-    Half of the files keep to these steps, perhaps if they are barred anew.
+    At least half of the files keep to these steps, barred anew if need be.
     """
     for steps in STEPS:
         for is_anew in (False, True):
@@ -57,6 +57,6 @@ def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _errors(events: Events) -> tuple[float, ...]:
-    """Return how far onsets are from the nearest of so many STEPS, in steps, on average."""
+    """Return, for each of STEPS, how far onsets are from the nearest step, on average, in steps."""
     beats = np.unique(events.notes[:, 0]) / events.ticks_per_beat
     return tuple(float(np.abs(beats * n - np.rint(beats * n)).mean()) for n in STEPS)

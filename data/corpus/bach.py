@@ -1,8 +1,8 @@
-"""The embedded corpus: four-part Bach chorales out of music21, as a folder of MIDI files.
+"""The embedded corpus of four-part Bach chorales in music21, written as a folder of MIDI files.
 
-The scores are read measure by measure, as notated: an upbeat is a short bar, a bar with a repeat
-sign inside is two, repeats are not played twice, and fermatas are not held. (music21's own MIDI
-export gives all voices one program, begins upbeats on the downbeat and unfolds repeats.)
+The scores are read measure by measure, as they are printed: an upbeat is a short bar, a bar with a
+repeat sign inside is two bars, repeats are not played twice, and fermatas are not held. (The MIDI
+export of music21 gives all voices one program, begins upbeats on the downbeat and unfolds repeats.)
 """
 
 from collections import Counter
@@ -17,11 +17,12 @@ from data.corpus import embedded
 from data.corpus.embedded import BuildReport, LeftOutError, Pieces
 from data.score import Grid, Score
 
-# A program a voice, so that two voices on one pitch stay two notes; low numbers are high voices.
+# One program for each voice, so that two voices on one pitch stay two notes. Lower numbers are
+# higher voices.
 PROGRAMS = {"Soprano": 40, "Alto": 41, "Tenor": 42, "Bass": 43}  # violin, viola, cello, contrabass
 TEMPO_BPM = 80  # quarter notes a minute; most of the scores have no tempo mark
 TITLE = "Bach chorales"
-# Every .krn has an .mxl of the same name beside it.
+# For every .krn there is an .mxl of the same name.
 NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
 
 
@@ -31,7 +32,7 @@ def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
 
 
 def _chorales(grid: Grid, progress: bool) -> Pieces:
-    """Yield the name of each entry and its chorale, or why it is none."""
+    """Yield the name of each entry and its chorale, or why there is none."""
     for path in tqdm(entries(), TITLE, unit="piece", disable=not progress):
         try:
             yield path.stem, chorale_score(read_entry(path), grid)
@@ -49,23 +50,23 @@ def read_entry(path: Path) -> stream.Score:
     """Read music21's score of one entry.
 
     Raises:
-        LeftOutError: it is not a piece in notes, or the second edition of one.
+        LeftOutError: the entry is no piece in notes, or the second edition of one.
     """
     if path.suffix in NOT_READ:
         raise LeftOutError(NOT_READ[path.suffix])
     reader = converter.Converter()
-    reader.parseFileNoPickle(path)  # music21's usual way in unpickles what it finds in /tmp
+    reader.parseFileNoPickle(path)  # music21's usual way to read unpickles what it finds in /tmp
     return reader.stream
 
 
 def chorale_score(piece: stream.Score, grid: Grid) -> Score:
-    """Return the four voices of a music21 score; other instruments are left out.
+    """Return the four voices of a music21 score, without other instruments.
 
-    Tied notes are one note, grace notes are none. A measure longer than its meter says (a
-    recitation, a last note held) becomes as many bars as it fills.
+    Tied notes are one note, and grace notes are left out. A measure that is longer than its meter
+    says (a recitation, or a last note that is held) becomes as many bars as it fills.
 
     Raises:
-        LeftOutError: there are no four voices.
+        LeftOutError: there are not four voices.
     """
     voices = _voices(piece)
     bars = _bars(voices["Soprano"])
@@ -74,9 +75,9 @@ def chorale_score(piece: stream.Score, grid: Grid) -> Score:
 
 
 def _voices(piece: stream.Score) -> dict[str, stream.Part]:
-    """Return the parts that sing, by voice and from the highest down."""
+    """Return the parts that sing, by voice, from the highest down."""
     parts = list(piece.parts)
-    # "Soprano Oboe 1 Violin1" is a soprano that instruments double
+    # "Soprano Oboe 1 Violin1" is a soprano, doubled by instruments
     first_words = [(part.partName or "?").split()[0] for part in parts]
     count = Counter(first_words)
     if any(count[name] != 1 for name in PROGRAMS):
@@ -90,7 +91,7 @@ def _bar_lines(voice: stream.Part) -> list[embedded.Quarters]:
 
 
 def _bars(voice: stream.Part) -> list[embedded.Bar]:
-    """Return the bars. Two measures that only a line of print parts, 7 and 7a, are one."""
+    """Return the bars. Two measures that only a printed line divides, 7 and 7a, are one bar."""
     bars: list[embedded.Bar] = []
     signature: Any = None  # the first measure has one
     is_closed = True
@@ -98,7 +99,7 @@ def _bars(voice: stream.Part) -> list[embedded.Bar]:
     for measure, start, end in zip(voice[stream.Measure], lines, lines[1:], strict=False):
         signature = measure.timeSignature or signature
         whole = signature.barDuration.quarterLength
-        # a repeat sign, a double bar or a new meter stands between two bars
+        # a repeat sign, a double bar or a new meter separates two bars
         is_closed = is_closed or bool(measure.leftBarline or measure.timeSignature)
         if not is_closed and end - bars[-1].start == whole:
             start = bars.pop().start
@@ -111,7 +112,7 @@ def _bars(voice: stream.Part) -> list[embedded.Bar]:
 
 
 def _notes(voice: stream.Part) -> embedded.Line:
-    """Return the notes of one voice, ties joined."""
+    """Return the notes of one voice, with ties joined."""
     notes: embedded.Line = []
     for sound in voice.flatten().notes:
         if sound.duration.isGrace:

@@ -1,10 +1,10 @@
-"""Music files to token arrays.
+"""Turns music files into token arrays.
 
-Every file is read once, by several processes, and its ids are kept on disk. When all are read it
-is known which pieces are copies, which split each goes to and what the vocabulary needs; then the
-ids are brought to it and to their splits. The results are taken in order, so that the same bytes
-come of it however many processes there are; and of the music never more lies in memory than some
-pieces at a time.
+Several processes read the files, each file once, and keep its ids on disk. When all are read, it is
+known which pieces are copies, to which split each piece goes, and what the vocabulary needs. Then
+the ids are translated to this vocabulary and written to their splits. Results are taken in order,
+so that the same bytes come out with any number of processes. Only some pieces at a time are in
+memory.
 """
 
 import hashlib
@@ -38,48 +38,48 @@ from data.midi.instruments import Instruments
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Vocabulary
 
-HELD_OUT = 0.1  # share of the pieces that validate, and of those that test; one at least
-CHUNK_TOKENS = 2**19  # that are brought to the vocabulary together, about
+HELD_OUT = 0.1  # share of the pieces in valid, and also in test; at least one piece
+CHUNK_TOKENS = 2**19  # tokens that are translated to the vocabulary together, about
 
 
 @dataclass(frozen=True)
 class Source:
     """A folder of music files."""
 
-    name: str  # of the corpus, for people
+    name: str  # what people call the corpus
     folder: Path
-    files: Mapping[str, Path]  # by their names, relative to the folder
-    left_out: Sequence[tuple[str, str]]  # name and reason of each that is known not to be used
-    is_embedded: bool = False  # then it stays as it was: figures that are published rest on it
+    files: Mapping[str, Path]  # by their names, which are relative to the folder
+    left_out: Sequence[tuple[str, str]]  # files that are known not to be used, and why
+    is_embedded: bool = False  # an embedded corpus never changes: published figures rest on it
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is known of a piece but its music."""
+    """What is known about a piece, apart from its music."""
 
-    name: str  # of its file
-    tokens: int  # how many it takes in the widest vocabulary
-    fingerprint: bytes  # what copies in any key share; see `duplicates.fingerprint_of`
-    sketch: NDArray[np.uint32]  # what pieces of a work share; see `duplicates.sketch_of`
-    lowest_pitch: int  # of its notes but the drums'
+    name: str  # the name of its file
+    tokens: int  # how many tokens it has in the widest vocabulary
+    fingerprint: bytes  # shared by copies in any key; see `duplicates.fingerprint_of`
+    sketch: NDArray[np.uint32]  # shared, in part, by pieces of one work; see `duplicates.sketch_of`
+    lowest_pitch: int  # of its notes, without drums
     grid_changes: GridChanges  # what bringing it to the grid changed
-    unkept_notes: int  # by instruments that were not asked for
+    unkept_notes: int  # notes of instruments that were not to be kept
 
 
 def build(source: Source, out: Path, options: CorpusOptions, workers: int, progress: bool) -> None:
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
-    A source with files in train/, valid/ or test/ is split so, and keeps its copies;
-    otherwise the first of each group of copies is used and pieces are split by their content,
-    all of a work to one split unless the source is embedded.
+    If the source has files in train/, valid/ or test/, these are the splits, and copies are kept.
+    Otherwise only the first of several copies is used, and pieces are split by their content. All
+    pieces of one work go to one split, unless the source is embedded.
 
     Raises:
-        CorpusError: nothing there to train on.
-        OSError: it cannot be written.
+        CorpusError: there is nothing to train on.
+        OSError: the corpus cannot be written.
     """
     converted = out / "midi"
     unread = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
-    file_count = len(source.files) + unread  # a book of tunes is one
+    file_count = len(source.files) + unread  # a book of tunes is one file
     midi, left_out = notation_as_midi(source.files, converted, workers, progress)
     source = replace(source, files=midi, left_out=[*source.left_out, *left_out])
     files = _Pass(source, reading_of([*midi.values()], options, workers))
@@ -98,7 +98,7 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
     def pieces_of(split: str) -> Iterator[Split]:
         for chunk in _chunks(numbers[split], np.diff(begins)):
             found = [table[wide_ids[slice(*begins[n : n + 2])]] for n in chunk.tolist()]
-            # where all notes are of one velocity, there are no tokens of it
+            # if all notes have one velocity, there are no Velocity tokens
             pieces = [ids[ids >= 0] for ids in found]
             names = [files.pieces[number].name for number in chunk]
             yield Split.of_pieces(names, pieces, vocabulary)
@@ -121,19 +121,19 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
 
 
 class _Pass:
-    """Reads all files, and keeps what it learns of them, some hundred bytes each."""
+    """Reads all files, and remembers what the rest of the build needs: some hundred bytes each."""
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source, self.reading, self.grid = source, reading, reading.grid
         self.splits_given = any(file.split("/")[0] in FOLDERS for file in source.files)
         self.left_out = [LeftOut(file, reason) for file, reason in source.left_out]
         self.copies: list[Copy] = []
-        self.pieces: list[Piece] = []  # that are used
+        self.pieces: list[Piece] = []  # the pieces that are used
         self.survey = Survey(self.grid)
-        self._first_with: dict[bytes, Piece] = {}  # by its fingerprint
+        self._first_with: dict[bytes, Piece] = {}  # the first piece with each fingerprint
 
     def ids(self, workers: int, progress: bool) -> Iterator[NDArray[np.uint16]]:
-        """Read the files; yield the ids of the pieces that are used, in order."""
+        """Read the files, and yield the ids of the pieces that are used, in order."""
         files = self.source.files
         if self.splits_given:
             files = {name: files[name] for name in files if name.split("/")[0] in FOLDERS}
@@ -146,7 +146,7 @@ class _Pass:
             begins_with_notes=not self.source.is_embedded,
         )
         each = guarded(read, files.items(), workers, most_items=MOST_ITEMS)
-        hides = None if progress else True  # None: where there is no terminal
+        hides = None if progress else True  # None: hide it if there is no terminal
         bar = tqdm(each, "reading", len(files), unit="file", disable=hides, leave=False)
         for (name, _), found in bar:
             if isinstance(found, Failed):
@@ -155,7 +155,7 @@ class _Pass:
                 yield found[1]
 
     def _is_used(self, piece: Piece) -> bool:
-        """Count a piece, unless it is a copy that is not kept."""
+        """Count a piece and return True, unless it is a copy that is not kept."""
         first = self._first_with.setdefault(piece.fingerprint, piece)
         if first is not piece:
             semitones = piece.lowest_pitch - first.lowest_pitch
@@ -167,10 +167,10 @@ class _Pass:
         return True
 
     def split(self) -> dict[str, list[int]]:
-        """Return the numbers of each split's pieces.
+        """Return the numbers of the pieces in each split.
 
         Raises:
-            CorpusError: too few pieces to train on.
+            CorpusError: there are too few pieces to train on.
         """
         folder = self.source.folder
         marks = [piece.fingerprint for piece in self.pieces]
@@ -189,7 +189,7 @@ class _Pass:
             for work in () if self.source.is_embedded else self.works:
                 for number in work:
                     tied[number] = min(marks[number] for number in work)
-            # where all are one work, they are not tied
+            # if all are one work, it may be divided
             numbers = random_splits(tied) or random_splits(marks)
         if not numbers:
             only = f"{folder}: only one piece ({printable(self.pieces[0].name)})"
@@ -209,7 +209,7 @@ class _Pass:
         trained_on: set[str],
         vocabulary_size: int,
     ) -> CorpusReport:
-        """Return the report on the corpus, once it is written."""
+        """Return the report on the corpus after it is written."""
         source = self.source
         works = [
             [self.pieces[number].name for number in work] for work in self.works if len(work) > 1
@@ -236,9 +236,10 @@ class _Pass:
 def read_and_encode(
     file: tuple[str, Path], wide: Vocabulary, instruments: Instruments, begins_with_notes: bool
 ) -> tuple[Piece, NDArray[np.uint16]] | Failed:
-    """Read a music file, of which the name comes first; return its piece, and the ids of that.
+    """Read a music file, given as (name, path), and return its piece and the ids of the piece.
 
-    Bars before the first note are left out where it says so, or models would begin with silence.
+    If `begins_with_notes`, bars before the first note are left out, since models would otherwise
+    learn to begin with silence.
     """
     name, path = file
     found = read_piece(path, wide.grid, instruments)
@@ -253,11 +254,11 @@ def read_and_encode(
 
 
 def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
-    """Return the numbers of each split's pieces, drawn and ordered by what is in them.
+    """Return the numbers of the pieces in each split, drawn and ordered by their content.
 
-    Pieces with one fingerprint go to one split: to training, where they are more than twice what
-    another still needs. Train and valid hold one piece at least; where all are the same, there
-    are no splits.
+    Pieces with one fingerprint go to one split. They go to training if there are more than twice as
+    many as another split still needs. Train and valid have at least one piece each. If all pieces
+    have one fingerprint, there are no splits.
     """
     groups: dict[bytes, list[int]] = {}
     for number, fingerprint in enumerate(fingerprints):
@@ -277,7 +278,7 @@ def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
         for mark in tuple(shuffled):
             room = size - len(numbers[name])
             fits = room > 0 and len(groups[mark]) <= max(2 * room, least)
-            if fits and len(shuffled) > 1:  # training keeps one
+            if fits and len(shuffled) > 1:  # training keeps at least one
                 shuffled.remove(mark)
                 numbers[name] += groups[mark]
     numbers["train"] = [number for fingerprint in shuffled for number in groups[fingerprint]]
@@ -285,7 +286,7 @@ def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
 
 
 def _chunks(numbers: Sequence[int], sizes: Ints) -> list[Ints]:
-    """Cut the numbers of some pieces into those that are counted, or translated, together."""
+    """Cut the numbers of some pieces into groups that are counted, or translated, together."""
     chunk = np.cumsum(sizes[numbers]) // CHUNK_TOKENS if numbers else np.empty(0)
     cut = np.split(np.array(numbers, dtype=np.int64), np.flatnonzero(np.diff(chunk)) + 1)
     return [each for each in cut if len(each)]

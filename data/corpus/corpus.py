@@ -1,10 +1,10 @@
-"""A folder of music files to token arrays on disk: read, checked, freed of copies, split by piece.
+"""Builds token arrays on disk from a folder of music files: checked, split, and without copies.
 
     python -m data.corpus FOLDER
 
-datasets/NAME-HASH/report.txt        what a person wants to know; all of it in report.json
-datasets/NAME-HASH/corpus.json       options, the names of the pieces, and the vocabulary
-datasets/NAME-HASH/train/*.npy       the arrays of a `Split`; likewise valid/ and test/
+datasets/NAME-HASH/report.txt        what people want to know; report.json has all of it
+datasets/NAME-HASH/corpus.json       the options, the names of the pieces, and the vocabulary
+datasets/NAME-HASH/train/*.npy       the arrays of a `Split`; valid/ and test/ are alike
 """
 
 import dataclasses
@@ -31,19 +31,19 @@ __all__ = ["SPLITS", "Corpus", "CorpusError", "CorpusOptions", "open_corpus"]
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus on disk; get one with `open_corpus`."""
+    """A corpus on disk; `open_corpus` returns one."""
 
     folder: Path
-    files: dict[str, tuple[str, ...]]  # the names of each split's pieces
+    files: dict[str, tuple[str, ...]]  # the names of the pieces in each split
     vocabulary: Vocabulary
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the corpus that lies in this folder.
+        """Open the corpus in a folder.
 
         Raises:
             FileNotFoundError: there is none.
-            CorpusError: it is damaged, or of another format.
+            CorpusError: it is damaged, or has another format.
         """
         path = Path(folder) / "corpus.json"
         try:
@@ -68,14 +68,14 @@ class Corpus:
 
     @property
     def content(self) -> str:
-        """The hash of its files and of how they were read, by which splits are as they are."""
+        """The hash of its files and of how they were read, which together decide its splits."""
         return self.name.rpartition("-")[2]
 
     def split(self, name: str) -> Split:
-        """Open the split of that name, one of SPLITS.
+        """Open a split by its name, one of SPLITS.
 
         Raises:
-            CorpusError: its arrays are damaged.
+            CorpusError: the arrays of the split are damaged.
         """
         folder = self.folder / name
         try:
@@ -84,10 +84,10 @@ class Corpus:
             raise CorpusError(f"{folder}: damaged; delete it to build the corpus anew") from None
 
     def full_report(self) -> str:
-        """Read the page on the corpus and how it came about.
+        """Read the report on the corpus and how it was made.
 
         Raises:
-            CorpusError: it is damaged.
+            CorpusError: the report is damaged.
         """
         path = self.folder / "report.txt"
         try:
@@ -96,10 +96,10 @@ class Corpus:
             raise _damaged(path) from None
 
     def summary(self) -> str:
-        """Say what the corpus is made of: the beginning of its report.
+        """Return what the corpus is made of: the beginning of its report.
 
         Raises:
-            CorpusError: it is damaged.
+            CorpusError: the report is damaged.
         """
         return "\n".join(self.full_report().split("\n\n")[:2])
 
@@ -115,20 +115,20 @@ def open_corpus(
     progress: bool = True,
     workers: int | None = None,
 ) -> Corpus:
-    """Open the corpus of a folder of music files; build it where that has not been done before.
+    """Open the corpus of a folder of music files, and build it first if it does not exist yet.
 
     Args:
         path: the folder; or "bach" or "folk", the embedded corpora.
-        datasets: where corpora lie; each in a folder named by what went into it.
-        options: None means the defaults.
-        progress: whether to show bars while building, and print what an embedded corpus kept.
-        workers: processes that share the work, which change nothing but the time; None means
-            as many as there are cores.
+        datasets: the folder of all corpora, each in a folder that is named by what went into it.
+        options: None: the defaults.
+        progress: whether to show progress bars, and to print what an embedded corpus kept.
+        workers: how many processes share the work, which changes nothing but the time; None: as
+            many as there are cores.
 
     Raises:
-        FileNotFoundError: no such folder.
-        CorpusError: nothing there to train on, it changes while it is read, or the corpus cannot
-            be written.
+        FileNotFoundError: there is no such folder.
+        CorpusError: there is nothing to train on, the folder changes while it is read, or the
+            corpus cannot be written.
     """
     options = CorpusOptions() if options is None else options
     if not str(path):
@@ -136,7 +136,7 @@ def open_corpus(
     folder, name = Path(path), Path(path).resolve().name or "corpus"
     if str(path) in EMBEDDED:
         try:
-            from data.corpus import bach, folk  # music21 takes its time to import
+            from data.corpus import bach, folk  # music21 takes long to import
         except ModuleNotFoundError as error:
             raise CorpusError(f"{path}: {error}: `make install` installs it") from None
         folder, name = Path(datasets) / path / "midi", str(path)
@@ -153,7 +153,7 @@ def open_corpus(
     content = _content_hash(folder, names, options)
     out = Path(datasets) / f"{name}-{content}"
     if not (out / "corpus.json").is_file():
-        from data.corpus.build import Source, build  # what is built is opened without it
+        from data.corpus.build import Source, build  # a corpus that exists is opened without this
 
         try:
             with replace_folder(out) as temporary:
@@ -170,26 +170,26 @@ def open_corpus(
 
 def cores() -> int:
     """Return how many processor cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not everywhere
+    if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _content_hash(folder: Path, names: Sequence[str], options: CorpusOptions) -> str:
-    """Hash all that a corpus depends on, files, their names and options, to 12 hex digits.
+    """Hash everything that a corpus depends on (files, their names, options) to 12 hex digits.
 
-    Of a file that is too large to be read it is the size and the beginning.
+    If a file is too large to be read, its size and its beginning are hashed.
     """
     digest = hashlib.blake2b(digest_size=6)
     digest.update(json.dumps([FORMAT, dataclasses.asdict(options)]).encode())
     for name in names:
-        path = os.path.join(folder, name)  # noqa: PTH118  # a Path takes as long as the rest
+        path = os.path.join(folder, name)  # noqa: PTH118  # a Path takes as long as all the rest
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 content = hashlib.blake2b(file.read(MAX_FILE_BYTES)).digest()
                 size = os.fstat(file.fileno()).st_size
-            content += b" %d" % size if size > MAX_FILE_BYTES else b""  # which is not read
+            content += b" %d" % size if size > MAX_FILE_BYTES else b""  # this file is not read
         except OSError as error:
-            content = type(error).__name__.encode()  # the first pass will say more
+            content = type(error).__name__.encode()  # reading the files will say more
         digest.update(b"%d %s %s" % (len(name), os.fsencode(name), content))
     return digest.hexdigest()

@@ -1,9 +1,9 @@
-"""Copies of a piece, in any key, and works: pieces that are the same music, played otherwise.
+"""Finds copies of a piece, in any key, and works: pieces that are the same music in other forms.
 
-Performances of one sonata, say. They are found by their notes: of each instrument the melody is
-taken, without its rhythm, as runs of intervals between the notes that have no higher one beside
-them. Pieces that share enough of such runs are one work. A figure that many pieces have, a scale
-say, is but a few of a piece's runs.
+Several performances of one sonata are a work. Works are found by their notes. For each instrument
+the melody is taken, without its rhythm, as runs of intervals between notes that have no higher note
+beside them. Pieces that share enough of these runs are one work. A figure that many pieces have,
+such as a scale, is only a few of a piece's runs.
 """
 
 import hashlib
@@ -18,22 +18,22 @@ from data.midi.events import Events
 from data.midi.quantize import onset_seconds
 from data.score import DRUMS, Score
 
-TOGETHER_MS = 50  # how far apart the notes of a chord are struck, at most
+TOGETHER_MS = 50  # the notes of a chord are struck at most this far apart
 RUN = 10  # intervals
-SKETCH = 128  # runs that are kept of a piece: those whose hashes are lowest
-SHARE = 0.12  # of the runs of the shorter piece, that both have if they are one work;
-LEAST_RUNS = 8  # so many at least
-NEIGHBORS = 16  # that each piece is compared with: the next ones with the same run
-CHUNK_PIECES = 2048  # that are compared at once
-_PITCH_BITS, _MS_BITS = 7, 34  # of a sorting key, in which a line comes before them
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of hashes
+SKETCH = 128  # runs of a piece that are kept: those with the lowest hashes
+SHARE = 0.12  # share of the shorter piece's runs that both must have to be one work;
+LEAST_RUNS = 8  # and at least this many
+NEIGHBORS = 16  # pieces that each is compared with: the next ones with the same run
+CHUNK_PIECES = 2048  # pieces that are compared at once
+_PITCH_BITS, _MS_BITS = 7, 34  # in a sorting key, where the line comes before them
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # for hashes
 
 
 def fingerprint_of(score: Score) -> bytes:
-    """Return 16 bytes: a hash of onset, duration, program and relative pitch of each note.
+    """Return 16 bytes: a hash of the onset, duration, program and relative pitch of each note.
 
-    Pitches count from the lowest, the drums' as they are. So the same music in another key, at
-    another tempo or loudness has the same fingerprint.
+    Pitches count from the lowest; those of drums stay as they are. So the same music in another
+    key, at another tempo or loudness, has the same fingerprint.
     """
     notes, lowest = score.notes, lowest_pitch(score)
     pitch = np.where(notes["program"] == DRUMS, notes["pitch"], notes["pitch"] - lowest)
@@ -42,12 +42,12 @@ def fingerprint_of(score: Score) -> bytes:
 
 
 def lowest_pitch(score: Score) -> int:
-    """Return the lowest pitch of the notes but the drums'; 127 where there is none."""
+    """Return the lowest pitch of all notes but drums; 127: there are none."""
     return int(score.notes["pitch"][score.notes["program"] != DRUMS].min(initial=127))
 
 
 def sketch_of(events: Events) -> NDArray[np.uint32]:
-    """Return (at most SKETCH,) rising hashes of runs of a piece's melodies."""
+    """Return the hashes of runs in a piece's melodies, rising, at most SKETCH of them."""
     ms = np.rint(onset_seconds(events) * 1000).astype(np.int64)
     pitch, line = events.notes[:, 2], events.notes[:, 4]
     keys = (line << _MS_BITS | ms) << _PITCH_BITS | pitch
@@ -60,13 +60,13 @@ def sketch_of(events: Events) -> NDArray[np.uint32]:
 
 @compiled
 def _runs(time: Ints, pitch: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return hashes of the runs of notes that have no higher one of their line beside them.
+    """Return the hashes of the runs of notes that have no higher note of their line beside them.
 
     Args:
-        time: of each note, its line and then its milliseconds; it rises.
+        time: of each note, with the line in the upper bits and milliseconds below; it rises.
         pitch: of each note; at one time it rises.
     """
-    tops, count = np.zeros_like(time), 0  # which notes these are
+    tops, count = np.zeros_like(time), 0  # the numbers of these notes
     for note in range(len(time)):
         is_top = note == 0 or time[note] != time[note - 1] or pitch[note] != pitch[note - 1]
         for step in (-1, 1):
@@ -94,11 +94,11 @@ def _runs(time: Ints, pitch: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def find_works(
     found: Sequence[NDArray[np.uint32]], fingerprints: Sequence[bytes]
 ) -> list[list[int]]:
-    """Return the numbers of each work's pieces: those alike, and those alike to one of them.
+    """Return the numbers of the pieces of each work: those alike, and those alike to one of them.
 
     Args:
-        found: the sketches of all pieces, as `sketch_of` makes them.
-        fingerprints: of all pieces; those that have the same are one work, however short.
+        found: the sketches of all pieces, from `sketch_of`.
+        fingerprints: of all pieces; those with the same one are one work, however short.
     """
     numbers: dict[bytes, int] = {}
     first = [numbers.setdefault(mark, number) for number, mark in enumerate(fingerprints)]
@@ -106,7 +106,7 @@ def find_works(
     begins = offsets([len(sketch) for sketch in found])
     piece, runs = segment_ids(begins), np.concatenate([np.empty(0, np.uint32), *found])
     order = np.lexsort((piece, runs))
-    at = np.argsort(order)  # of each run of a piece, where it stands among all runs in order
+    at = np.argsort(order)  # for each run of a piece, its place among all runs in order
     piece, runs = piece[order], runs[order]
     sizes = np.diff(begins)
     for start in range(0, len(found), CHUNK_PIECES):
@@ -128,7 +128,7 @@ def find_works(
 
 
 def first_tied(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return for each number below a count the first to which pairs tie it, by others perhaps."""
+    """Return, for each number below `count`, the first that pairs tie it to, even indirectly."""
     first = list(range(count))
 
     def root(number: int) -> int:

@@ -1,4 +1,4 @@
-"""What the embedded corpora share: scores as they are notated, and a folder of their MIDI files."""
+"""What the embedded corpora share: scores as they are printed, and a folder of their MIDI files."""
 
 import json
 import math
@@ -17,14 +17,14 @@ from data.midi.io import write_midi
 from data.score import BAR, NOTE, Grid, Score
 
 VELOCITY = 80
-FORMAT = 1  # goes up when the same scores would give other files
+FORMAT = 1  # raised when the same scores would give other files
 
 Quarters = float | Fraction  # a time or a length in quarter notes, exact in either type
 Line = list[tuple[Quarters, Quarters, int]]  # start, end and pitch of each note of a voice
 
 
 class Bar(NamedTuple):
-    """A bar as it stands in print; its meter says how long it may be."""
+    """A bar as it is printed; its meter says how long it may be."""
 
     meter: tuple[int, int]
     start: Quarters
@@ -35,16 +35,16 @@ class LeftOutError(ValueError):
     """Raised for an entry that is no piece for the corpus; the message is the reason."""
 
 
-Pieces = Iterable[tuple[str, Score | LeftOutError]]  # names and pieces, or why each is left out
+Pieces = Iterable[tuple[str, Score | LeftOutError]]  # names and pieces, or why a piece is left out
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What the build of an embedded corpus kept and what it left out."""
+    """What the build of an embedded corpus kept, and what it left out."""
 
     entries: int  # pieces that music21 has
-    kept: list[str]  # names of the pieces that were written, each to NAME.mid
-    left_out: dict[str, list[str]]  # names of the others by the reason
+    kept: list[str]  # the names of the pieces that were written, each to NAME.mid
+    left_out: dict[str, list[str]]  # the names of the others, by reason
 
     def __str__(self) -> str:
         reasons = "; ".join(f"{len(names)} {reason}" for reason, names in self.left_out.items())
@@ -55,11 +55,11 @@ class BuildReport:
 def build_folder(report_path: Path, grid: Grid, read: Callable[[], Pieces]) -> BuildReport:
     """Write the pieces that `read` yields to NAME.mid, beside a report of what was left out.
 
-    A folder that holds the same build already is left as it is. Otherwise the files are written
-    beside it, and only a whole build takes its place.
+    If the folder already has the same build, it is left as it is. Otherwise the files are written
+    beside it, and only a complete build takes its place.
 
     Raises:
-        FileExistsError: the folder holds something that no build made.
+        FileExistsError: the folder has something in it that no build made.
     """
     folder = report_path.parent
     settings = {"format": FORMAT, "music21": music21.__version__, **grid.to_json()}
@@ -83,19 +83,19 @@ def build_folder(report_path: Path, grid: Grid, read: Callable[[], Pieces]) -> B
 
 
 def _built_before(report_path: Path, settings: Mapping[str, object]) -> BuildReport | None:
-    """Return the report of a whole build with these settings beside its pieces, if there is one."""
+    """Return the report of a complete build with these settings, if there is one."""
     try:
         found = json.loads(report_path.read_text(encoding="utf-8"))
         is_same = found.pop("settings") == settings
         report = BuildReport(**found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not one of ours
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not one of our reports
         return None
     is_whole = all((report_path.parent / f"{name}.mid").is_file() for name in report.kept)
     return report if is_same and is_whole else None
 
 
 def add_note(line: Line, start: Quarters, end: Quarters, pitch: int, is_tied: bool) -> None:
-    """Add a note to a voice; one that is tied to the note before it makes that one longer."""
+    """Add a note to a voice; if it is tied to the note before it, make that note longer."""
     if is_tied and line and line[-1][1:] == (start, pitch):
         start = line.pop()[0]
     line.append((start, end, pitch))
@@ -107,12 +107,12 @@ def notated_score(
     tempo_bpm: Callable[[tuple[int, int]], int],
     grid: Grid,
 ) -> Score:
-    """Bring notated music to a grid, half way up.
+    """Bring printed music to a grid; half way between two steps goes up.
 
     Args:
         bars: one after the other.
         lines: the voice of each program.
-        tempo_bpm: gives the quarter notes a minute of a meter.
+        tempo_bpm: returns the quarter notes a minute for a meter.
         grid: of the score.
     """
 

@@ -1,9 +1,9 @@
 # ruff: noqa: PTH116, PTH118, PTH119, PTH122
-"""The music files in a folder: MIDI and notation.
+"""Finds the music files in a folder: MIDI and notation.
 
 A file name is a `str` as the operating system gives it: bytes that are not UTF-8 become lone
 surrogates (os.fsdecode). Such a name opens its file, sorts, and survives `json.dumps` and
-`json.loads` as they are; to print one or write it as text, use `common.text.printable`.
+`json.loads`. To print it or write it as text, use `common.text.printable`.
 """
 
 import os
@@ -20,7 +20,7 @@ def check_folder(folder: str | Path) -> None:
     """Check that a folder can be listed.
 
     Raises:
-        FileNotFoundError, NotADirectoryError, PermissionError: it cannot.
+        FileNotFoundError, NotADirectoryError, PermissionError: it cannot be listed.
     """
     try:
         os.scandir(folder).close()
@@ -32,16 +32,16 @@ def check_folder(folder: str | Path) -> None:
 
 
 def find_music_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Find all music files in a folder and below, and what looks like one but cannot be read.
+    """Find all music files in a folder and below it, and those that cannot be read.
 
-    Notation beside a MIDI file of the same name, but for the ending, is the same music: of the two
-    the MIDI file is found.
+    If a MIDI file and a file of notation have the same name, apart from the ending, they are the
+    same music, and only the MIDI file is found.
 
-    Links are followed. Each real folder is listed once, under its own name rather than a link's
-    if both are there.
+    Links are followed. Each real folder is listed once, under its own name rather than a link's if
+    both are there.
 
     Returns:
-        The names of the files, relative to the folder, with "/", sorted; and (name, reason) of
+        The names of the files, relative to the folder, with "/", sorted; and (name, reason) for
         folders that cannot be listed, links that lead nowhere, and what is no regular file.
 
     Raises:
@@ -59,7 +59,7 @@ def find_music_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str
         left_out.append((relative(error.filename), f"cannot be listed ({error.strerror})"))
 
     listed: set[tuple[int, int]] = set()
-    tops = deque([root])  # then links to folders, which are followed when no real folder is left
+    tops = deque([root])  # links to folders come after it, and are followed last
     while tops:
         for path, folders, files in os.walk(tops.popleft(), onerror=leave_out_folder):
             status = os.stat(path)
@@ -81,12 +81,12 @@ def find_music_files(folder: str | Path) -> tuple[list[str], list[tuple[str, str
 
 
 def is_midi(name: str) -> bool:
-    """Return whether a file of that name holds MIDI."""
+    """Return whether a file with this name holds MIDI."""
     return name.lower().endswith(MIDI_SUFFIXES)
 
 
 def _fault(file: str) -> str | None:
-    """Say why what looks like a music file, or like a link to a folder, cannot be read."""
+    """Say why a file that looks like music, or like a link to a folder, cannot be read."""
     is_music = file.lower().endswith(SUFFIXES)
     if not is_music and "." in os.path.basename(file):
         return None

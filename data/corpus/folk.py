@@ -1,9 +1,10 @@
 """The embedded corpus of folk tunes: Ryan's Mammoth Collection and O'Neill's Music of Ireland.
 
-Reels, jigs, hornpipes, airs, a voice each, as music21 has them in ABC notation. Like the chorales
-they are read as notated: an upbeat is a short bar, and repeats are not played twice; of two
-endings the second is played. music21 holds further collections, which are not read: Essen's is
-not for commercial use, Aird's is sold by its editor, and where the fife tunes come from is unknown.
+These are reels, jigs, hornpipes and airs for one voice, as music21 has them in ABC notation. Like
+the chorales, they are read as they are printed: an upbeat is a short bar, repeats are not played
+twice, and of two endings the second is played. music21 has other collections, which are not read:
+Essen's is not for commercial use, Aird's is sold by its editor, and nobody knows where the fife
+tunes come from.
 """
 
 import hashlib
@@ -25,22 +26,22 @@ from data.score import Grid, Score
 
 TITLE = "folk tunes"
 COLLECTIONS = {"ryan": "ryansMammoth", "oneill": "oneills1850"}  # folders of music21's corpus
-PROGRAM = 40  # violin, as the soprano of the chorales: what sings there can be harmonized
-# Quarter notes a minute by meter, since hardly a tune has a tempo mark: a beat of a dance takes
-# about half a second, and it is a half note in 2/2 and a dotted quarter in 6/8.
+PROGRAM = 40  # violin, like the chorales' soprano, so that its tunes can be harmonized
+# Quarter notes a minute for each meter, since hardly any tune has a tempo mark. A beat of a dance
+# takes about half a second; it is a half note in 2/2 and a dotted quarter in 6/8.
 TEMPO_BPM = {(2, 4): 105, (4, 4): 150, (2, 2): 200, (6, 8): 165, (9, 8): 165, (12, 8): 165}
 OTHER_TEMPO_BPM = 120
-# Tunes that share so many intervals in a row are versions of one tune; with 14 a tenth of all would
-# be, by runs and arpeggios that all tunes have.
+# Tunes that share this many intervals in a row are versions of one tune. With 14, a tenth of all
+# tunes would be, because of runs and arpeggios that all tunes have.
 RUN = 16
-HELD_OUT = 0.1  # share of the tunes in valid, and in test
+HELD_OUT = 0.1  # share of the tunes in valid, and also in test
 
 
 def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
     """Write every tune to `folder/SPLIT/NAME.mid`; see `build_folder`.
 
-    All versions of a tune, in any key and of either collection, go to one split. Of versions that
-    are the same note for note the first is kept.
+    All versions of a tune, in any key and from either collection, go to one split. Of versions that
+    are the same note for note, the first is kept.
     """
     return embedded.build_folder(folder / "folk.json", grid, partial(_tunes, grid, progress))
 
@@ -68,7 +69,7 @@ def _tunes(grid: Grid, progress: bool) -> Pieces:
 
 
 def first_versions(tunes: Sequence[Score]) -> list[int]:
-    """Return for each tune the number of the first that is, by others perhaps, a version of it."""
+    """Return, for each tune, the number of the first that it is a version of, even indirectly."""
     alike, seen = list[tuple[int, int]](), dict[bytes, int]()
     for number, tune in enumerate(tunes):
         intervals = np.diff(tune.notes["pitch"]).astype(np.int8)
@@ -79,7 +80,7 @@ def first_versions(tunes: Sequence[Score]) -> list[int]:
 
 
 def _split(name: str) -> str:
-    """Return the split of a tune and its versions, drawn by the name of the first."""
+    """Return the split of a tune and its versions, drawn by the name of the first version."""
     digest = hashlib.blake2b(name.encode(), digest_size=4).digest()
     share = int.from_bytes(digest) / 2**32
     train, valid, test = SPLITS
@@ -100,19 +101,19 @@ def read_tunes(progress: bool = False) -> Iterator[tuple[str, list[abcFormat.ABC
 
 def parse_abc(text: str) -> dict[int, list[abcFormat.ABCToken]]:
     """Return the tokens of each tune in a file of ABC notation, by the tune's number."""
-    # from version 2 on an accidental holds to the end of its bar, as in print
+    # from version 2 on, an accidental holds to the end of its bar, as in print
     handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))
     handler.process(text)
     return {number: tune.tokens for number, tune in handler.splitByReferenceNumber().items()}
 
 
 def tune_score(tokens: Iterable[abcFormat.ABCToken], grid: Grid) -> Score:
-    """Return the score of a tune. Tied notes are one note, grace notes are none.
+    """Return the score of a tune. Tied notes are one note, and grace notes are left out.
 
-    Of two notes at once the higher one is kept.
+    Of two notes at once, the higher one is kept.
 
     Raises:
-        LeftOutError: it has no meter, or bars that its meter does not fill.
+        LeftOutError: the tune has no meter, or bars that its meter does not fill.
     """
     tune = _Tune()
     for token in tokens:
@@ -130,7 +131,7 @@ def tune_score(tokens: Iterable[abcFormat.ABCToken], grid: Grid) -> Score:
 
 @dataclass
 class _Tune:
-    """A tune that is read token by token; times in quarter notes."""
+    """A tune that is read token by token. Times are in quarter notes."""
 
     bars: list[embedded.Bar] = field(default_factory=list)
     notes: embedded.Line = field(default_factory=list)
@@ -151,7 +152,7 @@ class _Tune:
             self.read_note(token)
 
     def read_bar_line(self, token: abcFormat.ABCBar) -> None:
-        """End the bar; a first ending goes on to the repeat sign after it."""
+        """End the bar; a first ending goes on until the repeat sign after it."""
         if token.repeatForm == "first":
             self.is_first_ending = True
         elif token.repeatForm == "second":
@@ -162,7 +163,7 @@ class _Tune:
             self.is_first_ending = False
 
     def end_bar(self, is_sign: bool) -> None:
-        """End the bar at a bar line, or at a sign, before which and after which it may be short."""
+        """End the bar at a bar line or at a sign; bars before and after a sign may be short."""
         start = self.bars[-1].end if self.bars else Fraction(0)
         if self.time > start:
             if self.meter is None:

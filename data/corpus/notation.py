@@ -1,4 +1,4 @@
-"""The notation in a folder as MIDI files, which are read again and again in milliseconds."""
+"""Keeps the notation in a folder as MIDI files, which can be read again in milliseconds."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,20 +15,20 @@ from data.files.source_text import NotationError, kind_of, tunes_of
 from data.midi.io import content_of
 from data.midi.quantize import MidiError
 
-Tune = tuple[str, Path, int]  # the name of a piece, its file, and which tune of that file it is
+Tune = tuple[str, Path, int]  # the name of a piece, its file, and its number in that file
 
 
 def notation_as_midi(
     files: Mapping[str, Path], into: Path, workers: int, progress: bool
 ) -> tuple[dict[str, Path], list[tuple[str, str]]]:
-    """Write the notation among some files as MIDI, by the names of its pieces.
+    """Write the notation among some files as MIDI, under the names of its pieces.
 
-    A file of ABC may hold many tunes, which are as many pieces: the third of reels.abc is called
-    reels.abc/3.abc, as no file can be.
+    A file of ABC may have many tunes, each of which is a piece: the third tune of reels.abc is
+    called reels.abc/3.abc, a name that no file can have.
 
     Returns:
-        The names of all pieces, MIDI files among them, in order, and their MIDI files; and the
-        name and the reason of each file or tune that cannot be read.
+        The names of all pieces in order, including MIDI files, and their MIDI files; and the name
+        of each file or tune that cannot be read, with the reason.
     """
     found_in, left_out = {name: path for name, path in files.items() if is_midi(name)}, []
     notation = [
@@ -48,7 +48,7 @@ def _tunes(name: str, path: Path) -> list[Tune]:
     """Return the pieces in a file of notation."""
     count = 1
     if name.lower().endswith(".abc"):
-        with suppress(OSError, MidiError, NotationError):  # when it is converted there is a reason
+        with suppress(OSError, MidiError, NotationError):  # its conversion will give the reason
             count = len(tunes_of(kind_of(content_of(path))[1]))
     if count <= 1:
         return [(name, path, 0)]
@@ -56,7 +56,7 @@ def _tunes(name: str, path: Path) -> list[Tune]:
 
 
 def _convert(tune: Tune, into: Path) -> Failed | None:
-    """Write a piece as a MIDI file, or return why it cannot be."""
+    """Write a piece as a MIDI file, or return why that is impossible."""
     piece, path, number = tune
     try:
         kind, text = kind_of(content_of(path))

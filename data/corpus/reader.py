@@ -1,4 +1,4 @@
-"""Music files -> canonical scores: read, checked and brought to the grid."""
+"""Reads music files into canonical scores on the grid, and checks them."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,7 +17,7 @@ from data.midi.instruments import Instruments, fold
 from data.midi.quantize import MidiError, score_from_events
 from data.score import Grid, Score
 
-MOST_TOKENS = 2**18  # of a piece: to score one of more would hold up a run for minutes
+MOST_TOKENS = 2**18  # tokens of a piece: to score a longer one would hold up a run for minutes
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class ReadPiece:
     """The piece in a music file."""
 
     score: Score
-    events: Events  # what the file says of the instruments that are kept
+    events: Events  # what the file says about the instruments that are kept
     changes: GridChanges  # what bringing it to the grid changed
-    unkept_notes: int  # by instruments that were not asked for
+    unkept_notes: int  # notes of instruments that were not to be kept
 
 
 @dataclass(frozen=True)
 class MidiPieces:
     """The pieces in some music files."""
 
-    names: list[str]  # of their files
+    names: list[str]  # the names of their files
     scores: list[Score]
-    unkept_notes: list[int]  # notes of each by instruments that were not asked for
-    left_out: list[tuple[str, str]]  # name and reason of each file that is no piece
+    unkept_notes: list[int]  # in each, notes of instruments that were not to be kept
+    left_out: list[tuple[str, str]]  # the name of each file that is no piece, and the reason
 
     @property
     def messages(self) -> list[str]:
@@ -63,7 +63,7 @@ def read_piece(path: Path, grid: Grid, instruments: Instruments) -> ReadPiece | 
 
 
 def read_trial(path: Path, grid: Grid, instruments: Instruments) -> Trial | Failed:
-    """Try other options than a grid's on a music file, if it can be read and has notes."""
+    """Try options other than a grid's on a music file, if it can be read and has notes."""
     with suppress(MidiError, OSError):
         events = fold(read_events(path), instruments)
         if len(events.notes):
@@ -72,11 +72,11 @@ def read_trial(path: Path, grid: Grid, instruments: Instruments) -> Trial | Fail
 
 
 def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments) -> MidiPieces:
-    """Read the music files named, and all music files of the folders named and below.
+    """Read music files, named one by one or in folders and below them.
 
     Raises:
-        FileNotFoundError: no such file or folder.
-        MidiError: a file that was named is no piece, or there is none in a folder.
+        FileNotFoundError: there is no such file or folder.
+        MidiError: a file that was named is no piece, or a folder has none.
         OSError: a folder cannot be listed.
     """
     names: list[str] = []
@@ -110,14 +110,14 @@ def read_paths(paths: Iterable[str | Path], grid: Grid, instruments: Instruments
 
 
 def least_tokens(score: Score) -> int:
-    """Count the tokens of a piece at least: Bars, Notes, their Extends, Durations."""
+    """Count the tokens that a piece has at least: its Bars, Notes, Extends and Durations."""
     longest = score.grid.bar_steps(*score.grid.default_meter)
     extends = (score.notes["duration"].astype(np.int64) - 1) // longest
     return len(score.bars) + 2 * len(extends) + int(extends.sum())
 
 
 def reason_of(error: Exception, path: Path) -> Failed:
-    """Say why a file could not be read, without its path, which is known."""
+    """Say why a file could not be read, without naming its path again."""
     if isinstance(error, OSError) and error.strerror:
         return Failed(f"cannot be read ({error.strerror})")
     return Failed(str(error).removeprefix(f"{path}: "))

@@ -15,13 +15,13 @@ from data.corpus.trials import Chosen
 from data.instrument_names import instrument_name
 from data.score import Grid
 
-EXAMPLES = 3  # names beside a count
-LINES = 8  # of a list that is printed; report.json has all
+EXAMPLES = 3  # how many names are printed beside a count
+LINES = 8  # of a list that are printed; report.json has all of it
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A file that holds the notes of another, `semitones` higher."""
+    """A file with the notes of another, `semitones` higher."""
 
     file: str
     of: str
@@ -38,19 +38,19 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """How a corpus came about."""
+    """How a corpus was made."""
 
     name: str
-    files: int  # music files that there were
-    splits_given: bool  # whether folders said which piece is in which split
+    files: int  # how many music files there were
+    splits_given: bool  # whether folders said to which split each piece belongs
     grid: Grid
     vocabulary_size: int
     splits: dict[str, SplitCounts]
     music: MusicCounts
-    chosen: Chosen | None  # options that the files decided
-    copies: list[Copy]  # those found, in any key
-    works: list[list[str]]  # the files of each work that several are of
-    held_out_of_trained: int  # held-out pieces of works that training has, too
+    chosen: Chosen | None  # the options that the files decided
+    copies: list[Copy]  # the copies that were found, in any key
+    works: list[list[str]]  # the files of each work that has more than one
+    held_out_of_trained: int  # held-out pieces of works that are also in training
     left_out: list[LeftOut]
 
     @property
@@ -60,7 +60,7 @@ class CorpusReport:
 
 
 def report_text(report: CorpusReport) -> str:
-    """Write the report for people, on a page."""
+    """Return the report as a page for people."""
     name = printable(report.name)
     title = f"{name}: {counted(report.pieces, 'piece')} out of {counted(report.files, 'file')}"
     parts = [[title], _splits_table(report), _music_lines(report)]
@@ -182,12 +182,12 @@ def _left_out_lines(left_out: list[LeftOut]) -> list[str]:
 
 
 def _few(lines: Sequence[str], indent: str = "") -> list[str]:
-    """Return the first of some lines, and how many there are more."""
+    """Return the first few lines, and how many more there are."""
     more = len(lines) - LINES
     return [*lines[:LINES], f"{indent}and {more:,} more"] if more > 0 else list(lines)
 
 
 def _named(names: Sequence[str]) -> str:
-    """Join the first few of some names."""
+    """Join the first few names."""
     few = ", ".join(printable(name) for name in names[:EXAMPLES])
     return few + (", ..." if len(names) > EXAMPLES else "")

@@ -1,21 +1,21 @@
-"""Runs of notes: the lines and the texture of pieces, and which of them two sets share.
+"""Runs of notes: the lines and the texture of pieces, and the runs that two sets of pieces share.
 
-A run is some consecutive notes of a piece, in either of two representations:
+A run is some successive notes of a piece, in one of two representations:
 
-- `line`: each instrument by itself. Of each program's notes those with no higher note of that
+- `line`: each instrument by itself. Of each program's notes, those with no higher note of that
   program above them: all notes of a voice that plays one at a time, and the top of chords and
   accompaniment (the skyline of Uitdenbogerd and Zobel 1998, "Manipulation of music for melody
   matching").
 - `texture`: all instruments together, by onset and then from the lowest note up. A unison is one
   note.
 
-Two runs are the same if from note to note both move by the same number of semitones and wait the
-same number of grid steps between onsets. So key, instrument, tempo, velocity, the place in the bar
-and how long notes are held make no difference; a changed rhythm does, and so do added notes. Drums
-have no key and their patterns are common property: they are left out.
+Two runs are the same if both move by the same semitones from note to note, and by the same grid
+steps from onset to onset. So key, instrument, tempo, velocity, the place in the bar and how long
+notes are held make no difference; a changed rhythm does, and so do added notes. Drums are left out:
+they have no key, and everyone uses the same patterns.
 
 Notes are compared exactly, through the sorted suffixes of both sides (Manber and Myers 1993,
-"Suffix arrays"): there are no hashes, so there are no false matches.
+"Suffix arrays"). There are no hashes, so there are no false matches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,49 +31,49 @@ from data.tokens.tokenizer import decode_parts
 from data.tokens.vocabulary import Vocabulary
 
 REPRESENTATIONS = ("line", "texture")
-LEAST_NOTES = 4  # of a run that is listed
-CHUNK = 2**21  # training tokens that are read at once, if nothing else is said
+LEAST_NOTES = 4  # a listed run has at least this many notes
+CHUNK = 2**21  # training tokens that are read at once, by default
 
 
 @dataclass(frozen=True)
 class NoteSequence:
-    """N notes in the order of one representation, line after line; all arrays are (N,)."""
+    """N notes in the order of one representation, line by line; all arrays are (N,)."""
 
-    piece: Ints  # its index
-    program: Ints  # -1 where instruments are taken together
-    bar: Ints  # its number (an upbeat is bar 0); on a grid of seconds the second
-    onset: Ints  # grid steps
+    piece: Ints  # the index of the note's piece
+    program: Ints  # -1 if instruments are taken together
+    bar: Ints  # the number of the note's bar (an upbeat is 0); on a grid of seconds, the second
+    onset: Ints  # in grid steps
     pitch: Ints
-    # one number for the semitones and grid steps to the next note; for the last note of a line a
+    # a number for the semitones and grid steps to the next note; for the last note of a line, a
     # negative number that no other note has
     step: Ints
-    left: Ints  # how many notes its line has from this one on
+    left: Ints  # how many notes the line has from this one on
 
 
 @dataclass(frozen=True)
 class LongestMatches:
-    """For each of N notes the longest run from it that the training set has too, and one place."""
+    """For each of N notes, the longest run from it that the training set has too, and one place."""
 
     notes: NoteSequence
-    length: Ints  # (N,) notes in the run; 1 where training never continues in this way
+    length: Ints  # (N,) how many notes the run has; 1: training never goes on like this
     piece: Ints  # (N,) the index of the training piece
     bar: Ints  # (N,) the bar in which the run begins there
-    semitones: Ints  # (N,) how much higher it is there
+    semitones: Ints  # (N,) by how many semitones it is higher there
 
 
 @dataclass(frozen=True)
 class SharedRun:
-    """A run of notes, and where it is in the training set."""
+    """A run of notes, and where it occurs in the training set."""
 
-    notes: int  # how many there are
-    instrument: str  # or "texture", where they are taken together
+    notes: int  # how many notes it has
+    instrument: str  # or "texture", if instruments are taken together
     bar: int  # where it begins
-    file: str  # where it begins in training
+    file: str  # the training piece in which it occurs
     file_bar: int
-    semitones: int  # how much higher it is there
+    semitones: int  # by how many semitones it is higher in training
 
     def __str__(self) -> str:
-        """Say how long it is, and where it is found."""
+        """Say how long it is and where it occurs."""
         semitones = abs(self.semitones)
         moved = f", {semitones} semitone{'s' * (semitones > 1)} " if semitones else ""
         moved += ("higher" if self.semitones > 0 else "lower") * bool(semitones)
@@ -84,7 +84,7 @@ class SharedRun:
 
 
 def note_sequence(scores: Sequence[Score], representation: str) -> NoteSequence:
-    """Return the notes of some pieces, one at least, in one of REPRESENTATIONS."""
+    """Return the notes of at least one piece in one of REPRESENTATIONS."""
     notes = np.concatenate([score.notes for score in scores])
     piece = segment_ids(offsets([len(score.notes) for score in scores]))
     bar = np.concatenate([score.bar_positions[0] + score.first_number for score in scores])
@@ -96,7 +96,7 @@ def note_sequence(scores: Sequence[Score], representation: str) -> NoteSequence:
     order = np.lexsort((pitch, onset, line))
     place = np.stack([line, onset, pitch])[:, order]
     if representation == "line":
-        release = scores[0].grid.steps_per_beat // 8  # of a note held into the next
+        release = scores[0].grid.steps_per_beat // 8  # how far a note may be held into the next
         duration = notes["duration"][order].astype(np.int64)
         order = order[_is_on_top(place[0], place[1], place[2], duration, release)]
     else:
@@ -111,15 +111,15 @@ def note_sequence(scores: Sequence[Score], representation: str) -> NoteSequence:
 
 
 def _is_on_top(line: Ints, onset: Ints, pitch: Ints, duration: Ints, release: int) -> Bools:
-    """Return (N,) whether each note is the highest of its line that begins or sounds at its onset.
+    """Return (N,): whether each note is the highest of its line that begins or sounds at its onset.
 
-    The notes are sorted by line, onset and pitch. In the last `release` steps of one the next may
-    already begin.
+    The notes are sorted by line, onset and pitch. In the last `release` steps of a note, the next
+    one may already begin.
     """
-    # one time axis for all lines, one after the other, on which no two touch
+    # one time axis for all lines, one after the other without touching
     begin = onset + line * int((onset + duration).max(initial=0) + 1)
     end = np.maximum(begin + 1, begin + duration - release)
-    latest = np.searchsorted(begin, begin, side="right") - 1  # of the notes that begin with each
+    latest = np.searchsorted(begin, begin, side="right") - 1  # the last that begins with each
     reach = np.full(len(begin), np.iinfo(np.int64).min)  # the ends of all higher notes
     is_on_top = np.ones(len(begin), dtype=bool)
     for height in np.unique(pitch)[::-1].tolist():
@@ -138,14 +138,15 @@ def find_matches(
 ) -> Iterator[dict[str, LongestMatches]]:
     """Find the longest run from each note that `train` has, in representations of these names.
 
-    Yields what was found so far after every `at_once` tokens of `train`: the last is of all.
+    This yields what was found so far after every `at_once` tokens of `train`. What it yields last
+    holds for all of `train`.
     """
     notes = {name: note_sequence(pieces, name) for name in names}
     best = {name: np.zeros((4, len(notes[name].step)), dtype=np.int64) for name in names}
     for first, batch in _read_batches(train, vocabulary, at_once):
         for name in names:
             chunk = note_sequence(batch, name)
-            if not len(chunk.step):  # drums alone
+            if not len(chunk.step):  # there are only drums
                 continue
             length, at = _longest_matches(notes[name].step, chunk.step)
             semitones = chunk.pitch[at] - notes[name].pitch
@@ -160,9 +161,10 @@ def find_matches(
 def shared_runs(
     matches: LongestMatches, piece: int, names: Sequence[str], grid: Grid
 ) -> list[SharedRun]:
-    """Return the runs of a piece that are no part of another, the longest first.
+    """Return the runs of a piece that are not part of another run, the longest first.
 
-    Those of LEAST_NOTES or more, for the piece of this index; `names` are of training pieces.
+    They are those of the piece with this index that have at least LEAST_NOTES notes; `names` are
+    those of the training pieces.
     """
     begin, end = np.searchsorted(matches.notes.piece, (piece, piece + 1)).tolist()
     length = matches.length[begin:end]
@@ -189,7 +191,7 @@ def shared_runs(
 def _read_batches(
     train: Split, vocabulary: Vocabulary, at_once: int
 ) -> Iterator[tuple[int, list[Score]]]:
-    """Yield the pieces of a training set, some tokens at a time, and the index of the first.
+    """Yield the pieces of a training set in groups of some tokens, with the index of the first.
 
     So memory does not grow with the set.
     """
@@ -202,22 +204,24 @@ def _read_batches(
 def _longest_matches(asked: Ints, there: Ints) -> tuple[Ints, Ints]:
     """Find the longest run of steps from each place in `asked` that `there` has, and where.
 
-    Negative steps equal nothing; `there` has at least one step. Returns (N,) how many steps match,
-    and (N,) at which place in `there` they begin.
+    Negative steps equal nothing, and `there` has at least one step.
+
+    Returns:
+        (N,) how many steps match, and (N,) at which place in `there` they begin.
     """
     n, count = len(asked), len(asked) + len(there)
     steps = np.concatenate([np.where(asked < 0, asked - len(there), asked), there])
-    # ranks[k][i]: the rank of the 2^k steps from i on among all such, in alphabetical order
+    # ranks[k][i]: the alphabetical rank of the 2^k steps from i on, among all such
     ranks = [np.unique(steps, return_inverse=True)[1]]
     while np.isin(ranks[-1][:n], ranks[-1][n:]).any():
         width = 2 ** (len(ranks) - 1)
         second = np.append(ranks[-1][width:] + 1, np.zeros(min(width, count), dtype=np.int64))
         ranks.append(np.unique(ranks[-1] * (count + 1) + second, return_inverse=True)[1])
-    # the longest match of a place is its neighbor in that order, on one side or the other
+    # the longest match of a place is next to it in that order, before or after it
     order = np.argsort(ranks[-1], kind="stable")
     is_there = order >= n
     mine, theirs = order[~is_there], order[is_there]
-    after = np.cumsum(is_there)[~is_there]  # of each of mine, the first of theirs that follows
+    after = np.cumsum(is_there)[~is_there]  # for each of ours, the first of theirs that follows
     length, at = np.zeros(n, dtype=np.int64), np.full(n, n)
     for neighbor in (after - 1, after):
         other = theirs[neighbor.clip(0, len(theirs) - 1)]

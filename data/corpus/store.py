@@ -1,4 +1,4 @@
-"""Pieces as token arrays on disk, end to end: written some at a time, read memory-mapped."""
+"""Pieces as token arrays on disk, end to end: written in parts, and read memory-mapped."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ from data.tokens.augment import transposition_ranges
 from data.tokens.context import bar_indices, bar_tempos
 from data.tokens.vocabulary import Kind, Vocabulary
 
-FORMAT = 7  # of what is written; another number is never read, but built anew
-# The arrays of a split, empty: each is NAME.npy, of this dtype, with rows of this shape.
+FORMAT = 7  # of the files; with another number they are not read but built again
+# The arrays of a split, still empty: each is NAME.npy, with this dtype and rows of this shape.
 ARRAYS: dict[str, NDArray[Any]] = {
     "tokens": np.empty(0, np.uint16),
     "piece_offsets": np.empty(0, np.int64),
@@ -24,12 +24,12 @@ ARRAYS: dict[str, NDArray[Any]] = {
     "bar_offsets": np.empty(0, np.int64),
     "bar_tempos": np.empty(0, np.uint16),
 }
-MOST_IDS = 2**16  # that a vocabulary may have, for its ids to fit `tokens`
+MOST_IDS = 2**16  # ids that a vocabulary may have to fit `tokens`
 
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """How much is in a split."""
+    """How much there is in a split."""
 
     pieces: int
     notes: int
@@ -39,19 +39,19 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class Split:
-    """Pieces end to end, as those of a split are: P pieces, M bars, N tokens."""
+    """P pieces end to end, with M bars and N tokens, like those of a split."""
 
     tokens: NDArray[np.uint16]  # (N,) each piece from Start to End
-    piece_offsets: Ints  # (P + 1,) where in `tokens` each begins and the last ends
-    note_counts: Ints  # (P,) notes of each piece
-    shifts: Ints  # (P, 2) lowest and highest semitones by which each piece can move
+    piece_offsets: Ints  # (P + 1,) where each piece begins in `tokens`, and where the last ends
+    note_counts: Ints  # (P,) how many notes each piece has
+    shifts: Ints  # (P, 2) the lowest and highest semitones by which each piece can move
     bar_offsets: Ints  # (M,) where each Bar token stands in `tokens`
-    bar_tempos: NDArray[np.uint16]  # (M,) the id of the Tempo in force in each bar
-    names: tuple[str, ...]  # of the P pieces
+    bar_tempos: NDArray[np.uint16]  # (M,) the id of the Tempo that holds in each bar
+    names: tuple[str, ...]  # the names of the P pieces
 
     @classmethod
     def load(cls, folder: Path, names: tuple[str, ...], vocabulary: Vocabulary) -> Self:
-        """Map the arrays that `write_split` wrote.
+        """Map the arrays that `write_split` wrote into memory.
 
         Raises:
             OSError, EOFError, ValueError: an array is missing or damaged.
@@ -71,7 +71,7 @@ class Split:
         """Refuse arrays that do not fit each other.
 
         Raises:
-            ValueError: they do not.
+            ValueError: they do not fit.
         """
         starts, bars = self.piece_offsets, self.bar_offsets
         counts = len(starts) - 1, len(self.note_counts), len(self.shifts)
@@ -95,7 +95,7 @@ class Split:
     def of_pieces(
         cls, names: Sequence[str], pieces: Sequence[Ints], vocabulary: Vocabulary
     ) -> Self:
-        """Return pieces in memory, one at least, from the ids of each."""
+        """Return pieces in memory, at least one, from the ids of each."""
         ids, piece_offsets = np.concatenate(pieces), offsets([*map(len, pieces)])
         note_offsets = offsets(vocabulary.kind_of[ids] == Kind.NOTE)
         arrays = {
@@ -116,7 +116,7 @@ class Split:
         return Split(**arrays, names=self.names + other.names)
 
     def rows_after(self, begin: int) -> dict[str, NDArray[Any]]:
-        """Return what the arrays add to those of pieces of `begin` tokens together."""
+        """Return the rows that the arrays add after earlier pieces of `begin` tokens in all."""
         moved = {
             "piece_offsets": begin + self.piece_offsets[1:],
             "bar_offsets": begin + self.bar_offsets,
@@ -133,10 +133,10 @@ class Split:
 
 
 def write_split(folder: Path, parts: Iterable[Split]) -> tuple[SplitCounts, list[str]]:
-    """Write pieces, some at a time, to a new folder; return how much that was, and their names.
+    """Write pieces to a new folder, part by part; return how much that was, and their names.
 
-    No more than some of the tokens lie in memory. The header of their file, which holds the length,
-    is written twice: NumPy pads it so that one with a larger first axis takes no more room.
+    Only one part is in memory at a time. The header of the file of tokens, which has their number,
+    is written twice: NumPy pads it, so that a larger number takes no more room.
     """
     folder.mkdir()
     rows: dict[str, list[NDArray[Any]]] = {name: [array] for name, array in ARRAYS.items()}

@@ -1,7 +1,8 @@
-"""What the pieces of a corpus hold, counted by their ids, and which vocabulary holds all of them.
+"""Counts what the pieces of a corpus have, by their ids, and finds the vocabulary that they need.
 
-Which tokens a corpus needs is known when all of it has been read. Until then its pieces are ids of
-the widest vocabulary, that of every piece there may be; a table leads from these to its own.
+Which tokens a corpus needs is known only when all of it has been read. Until then, its pieces are
+ids of the widest vocabulary, that of every possible piece. A table translates these into ids of its
+own.
 """
 
 from dataclasses import dataclass
@@ -24,29 +25,29 @@ COMMON_METERS = (
 
 @dataclass(frozen=True)
 class MusicCounts:
-    """What the pieces that are used hold."""
+    """What there is in the pieces that are used."""
 
-    programs: dict[int, int]  # notes of each
-    pitches: list[int]  # the lowest and the highest but the drums'; none of drums alone
+    programs: dict[int, int]  # how many notes each program has
+    pitches: list[int]  # the lowest and the highest, without drums; [] if there are only drums
     velocities: list[int]  # all that occur, rising
-    meters: dict[str, int]  # bars of each, such as "3/4", the commonest first
-    tempos: dict[int, int]  # bars of each in quarter notes a minute, rising
+    meters: dict[str, int]  # how many bars each has, such as "3/4", the commonest first
+    tempos: dict[int, int]  # how many bars each has, in quarter notes a minute, rising
     grid_changes: GridChanges
-    unkept_notes: int  # of instruments that were not asked for
+    unkept_notes: int  # notes of instruments that were not to be kept
 
 
 class Survey:
-    """Counts what pieces hold: `add` them, then ask for `counts` or a `vocabulary`."""
+    """Counts what pieces have: `add` them, then ask for `counts` or a `vocabulary`."""
 
     def __init__(self, grid: Grid) -> None:
-        self.wide = Vocabulary(**widest_values(grid))  # that of every piece on the grid
-        self._ids = np.zeros(self.wide.size, dtype=np.int64)  # how often each occurs
-        self._tempos = np.zeros(self.wide.size, dtype=np.int64)  # bars in which each is in force
+        self.wide = Vocabulary(**widest_values(grid))  # the vocabulary of every piece on the grid
+        self._ids = np.zeros(self.wide.size, dtype=np.int64)  # how often each id occurs
+        self._tempos = np.zeros(self.wide.size, dtype=np.int64)  # in how many bars each tempo holds
         self._grid_changes = GridChanges()
         self._unkept_notes = 0
 
     def add(self, ids: Ids) -> None:
-        """Count the music of some pieces, their ids (N,) of the widest vocabulary end to end."""
+        """Count the music of some pieces: ids (N,) of the widest vocabulary, end to end."""
         self._ids += np.bincount(ids, minlength=self.wide.size)
         self._tempos += np.bincount(
             bar_tempos(ids.astype(np.int64), self.wide), minlength=self.wide.size
@@ -64,7 +65,7 @@ class Survey:
         wide, notes = self.wide, self._notes()
         bars = dict(zip(wide.meters, self._ids[wide.ids(Kind.BAR)].tolist(), strict=True))
         meters = sorted(filter(bars.get, bars), key=lambda meter: (-bars[meter], meter))
-        # where bars have no tempi of their own, there is one
+        # if bars have no tempi of their own, there is one
         of_tempi = self._tempos[wide.ids(Kind.TEMPO)].tolist() or [sum(bars.values())]
         tempos = zip(wide.tempos, of_tempi, strict=True)
         programs = zip(wide.programs, notes.sum(axis=1).tolist(), strict=True)
@@ -80,9 +81,9 @@ class Survey:
         )
 
     def vocabulary(self, transpose: int = 0) -> Vocabulary:
-        """Return the vocabulary of every piece seen, moved by up to `transpose` semitones.
+        """Return the vocabulary of all pieces seen, moved by up to `transpose` semitones.
 
-        Tempi and velocities are all levels from the lowest to the highest seen.
+        Its tempi and velocities are all levels from the lowest to the highest that was seen.
 
         Raises:
             VocabularyError: no notes were seen.
@@ -118,7 +119,7 @@ def _levels_between(levels: tuple[int, ...], seen: list[int]) -> tuple[int, ...]
 
 
 def translation(wide: Vocabulary, vocabulary: Vocabulary) -> Ints:
-    """Return (V,) for each id of the widest vocabulary that of another; -1: it has none."""
+    """Return (V,): for each id of the widest vocabulary, that of another; -1: it has none."""
     numbers = {kind: np.arange(count) for kind, count in zip(Kind, vocabulary.counts, strict=True)}
     numbers[Kind.BAR] = np.array([wide.meters.index(meter) for meter in vocabulary.meters])
     numbers[Kind.TEMPO] = np.searchsorted(wide.tempos, vocabulary.tempos)

@@ -1,4 +1,4 @@
-"""How the files of a folder are read: what the options leave open, some of the files decide."""
+"""Decides how the files of a folder are read: some of them settle what the options leave open."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,18 +13,18 @@ from data.midi.instruments import MOST_COMMON, Instruments, common_programs
 from data.midi.parts import common_parts
 from data.score import DRUMS, Grid, Part
 
-MOST_FILES = 100  # that are tried
-LEAST_GAIN = 0.01  # of the notes, for which it is worth to tell tracks apart
+MOST_FILES = 100  # files that are tried
+LEAST_GAIN = 0.01  # share of the notes: a smaller gain is not worth keeping tracks apart
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What options that were chosen make of the files that were tried.
+    """What the chosen options do to the files that were tried.
 
     Attributes:
         options: as the command takes them.
         lost: the share of the notes that are merged or cut short.
-        lost_without: likewise, by beats and programs, as without any of them.
+        lost_without: the same by beats and programs, without the chosen options.
     """
 
     options: str
@@ -37,10 +37,10 @@ class Reading:
     """How the files of a folder are read.
 
     Attributes:
-        options: in which nothing is open.
+        options: which leave nothing open.
         grid: that pieces are brought to, with the parts that some files have in common.
         instruments: that are kept, with the programs that are common.
-        chosen: which options the files decided; None: none.
+        chosen: the options that the files decided; None: there are none.
     """
 
     options: CorpusOptions
@@ -50,7 +50,7 @@ class Reading:
 
 
 def some_of(files: Sequence[Path]) -> Sequence[Path]:
-    """Return files from all over a folder, MOST_FILES at most."""
+    """Return at most MOST_FILES files from all over a folder."""
     return files[:: max(1, -(-len(files) // MOST_FILES))]
 
 
@@ -59,8 +59,8 @@ def reading_of(files: Sequence[Path], options: CorpusOptions, workers: int) -> R
 
     Args:
         files: of music.
-        options: what they leave open, some of the files decide.
-        workers: processes that share the work.
+        options: some of the files settle what these leave open.
+        workers: how many processes share the work.
     """
     some, instruments = some_of(files), options.kept_instruments
     trials = list[Trial]()
@@ -79,7 +79,7 @@ def reading_of(files: Sequence[Path], options: CorpusOptions, workers: int) -> R
     if options.grid == "auto" and not says_beats:
         settled = replace(settled, **advised_grid(trials))
     programs = {part.program for piece in tracks for part in piece} - {DRUMS}
-    many = MOST_COMMON if len(some) == len(files) else MOST_COMMON // 2  # other files may have more
+    many = MOST_COMMON if len(some) == len(files) else MOST_COMMON // 2  # others may have more
     if options.instruments == "auto" and len(programs) > many:
         settled = replace(settled, instruments="common")
     lost_by = cache(partial(_lost, some, workers=workers))
@@ -96,10 +96,10 @@ def reading_of(files: Sequence[Path], options: CorpusOptions, workers: int) -> R
 
 
 def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading:
-    """Return how to read files as options say in which nothing is open.
+    """Return how to read files by options that leave nothing open.
 
     Args:
-        options: which.
+        options: these options.
         tracks: who plays in each of some of the files.
     """
     grid, instruments = options.time_grid, options.kept_instruments
@@ -112,7 +112,7 @@ def _closed(options: CorpusOptions, tracks: Sequence[Sequence[Part]]) -> Reading
 
 
 def _lost(some: Sequence[Path], reading: Reading, workers: int) -> float:
-    """Return the share of the notes of some files that are merged or cut short."""
+    """Return the share of the notes in some files that are merged or cut short."""
     found = guarded(partial(_count_lost, reading=reading), some, workers, most_items=MOST_ITEMS)
     counts = [each for _, each in found if not isinstance(each, Failed)]
     notes, lost = map(sum, zip((0, 0), *counts, strict=True))
@@ -129,7 +129,7 @@ def _count_lost(path: Path, reading: Reading) -> tuple[int, int] | Failed:
 
 
 def _words(before: CorpusOptions, after: CorpusOptions) -> str:
-    """Return the options that make one out of the other, as the command takes them."""
+    """Return the options that turn `before` into `after`, as the command takes them."""
     changed = [f for f in fields(after) if getattr(before, f.name) != getattr(after, f.name)]
     return " ".join(
         f"--{field.name.replace('_', '-')} {getattr(after, field.name)}"

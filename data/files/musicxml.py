@@ -1,4 +1,4 @@
-"""MusicXML for a reader that trusts printed values, and takes a part for one instrument."""
+"""Prepares MusicXML for a reader that trusts printed values and expects one instrument a part."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -6,7 +6,7 @@ from fractions import Fraction
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-# Quarter notes.
+# Printed values, in quarter notes.
 _VALUES = {
     **{"long": Fraction(16), "breve": Fraction(8), "whole": Fraction(4), "half": Fraction(2)},
     **{"quarter": Fraction(1), "eighth": Fraction(1, 2), "16th": Fraction(1, 4)},
@@ -15,13 +15,13 @@ _VALUES = {
 
 
 def made_plain(musicxml: str) -> str:
-    """Return MusicXML in which a part has one instrument, and values say how long notes last.
+    """Return MusicXML with one instrument a part, and printed values that say how long notes last.
 
-    Programs leave out tuplets, hide or nest them, and write whole rests in bars of 2/4; verovio
-    reads the printed values, but what counts is the duration beside them. So each note that lasts
-    another time than it says becomes a tuplet. A voice that rests a whole measure twice in one, as
-    in some, would make it twice as long: one of these rests goes. What is repeated begins after
-    what was repeated before, even where no sign says so.
+    Some programs leave out tuplets, hide or nest them, and write whole rests in bars of 2/4.
+    verovio reads the printed values, but the durations beside them are what counts. So each note
+    whose printed value differs from its duration becomes a tuplet. In some files, a voice rests for
+    the whole of a measure twice, which would make the measure twice as long, so one of these rests
+    is removed. A repeated passage begins after the previous repeat, even if no sign says so.
     """
     document = ElementTree.fromstring(musicxml)
     for entry in document.findall("part-list/score-part"):
@@ -30,8 +30,8 @@ def made_plain(musicxml: str) -> str:
                 _split(document, entry, part)
     for part in document.findall("part"):
         _begin_repeats([*part.iter("measure")])
-    divisions, bar = Fraction(1), Fraction(4)  # of a quarter note; quarter notes
-    measure, rested = document, list[tuple[str, str]]()  # voices that rest in all of it
+    divisions, bar = Fraction(1), Fraction(4)  # divisions of a quarter note; quarter notes in a bar
+    measure, rested = document, list[tuple[str, str]]()  # voices that rest for all of the measure
     for element in [*document.iter()]:
         if element.tag == "divisions":
             divisions = _number(element.text) or divisions
@@ -52,7 +52,7 @@ def made_plain(musicxml: str) -> str:
 
 def _begin_repeats(measures: Sequence[Element]) -> None:
     """Put a sign where a passage begins that is repeated after another, or in a new movement."""
-    begin, is_signed, is_in_ending = 0, True, False  # the piece's beginning needs no sign
+    begin, is_signed, is_in_ending = 0, True, False  # the beginning of the piece needs no sign
     for number, measure in enumerate(measures):
         signs = {each.get("direction") for each in measure.iter("repeat")}
         is_signed |= "forward" in signs
@@ -65,13 +65,13 @@ def _begin_repeats(measures: Sequence[Element]) -> None:
         is_in_ending = is_ending and not {"stop", "discontinue"} & {*endings}
         lines = [line for line in measure.iter("barline") if line.get("location") != "left"]
         is_over = any(line.findtext("bar-style") == "light-heavy" for line in lines)
-        # what follows a second ending is repeated without it
+        # a passage after a second ending is repeated without that ending
         if "backward" in signs or is_over or (is_ending and begin == number):
             begin, is_signed = number + 1, False
 
 
 def _split(document: Element, entry: Element, part: Element) -> None:
-    """Put a part for each instrument in the place of a part of several, if it is one."""
+    """Replace a part for several instruments by one part for each."""
     sounds = [*dict.fromkeys(element.get("id", "") for element in part.iter("instrument"))]
     entries = document.find("part-list")
     if len(sounds) < 2 or entries is None:
@@ -95,8 +95,8 @@ def _split(document: Element, entry: Element, part: Element) -> None:
 
 
 def _keep(measure: Element, sound: str, is_first: bool) -> None:
-    """Keep the notes of one instrument in a measure; rests take the time of others."""
-    leader: Element | None = None  # a rest in the place of the first note of a chord
+    """Keep the notes of one instrument in a measure; rests take the time of the others."""
+    leader: Element | None = None  # a rest in place of a chord's first note
     for note in measure.findall("note"):
         instrument, chord = note.find("instrument"), note.find("chord")
         is_own = is_first if instrument is None else instrument.get("id") == sound
@@ -113,12 +113,12 @@ def _keep(measure: Element, sound: str, is_first: bool) -> None:
                 if child.tag in ("pitch", "unpitched", "tie", "notations", "instrument"):
                     note.remove(child)
             note.insert(0, Element("rest"))
-            note.attrib.pop("id", None)  # which is that of the note, in its own part
+            note.attrib.pop("id", None)  # this is the note's, in its own part
             leader = note
 
 
 def _set_value(note: Element, divisions: Fraction) -> None:
-    """Make a note a tuplet of its own, with the ratio that its duration asks for, if any."""
+    """Make a note a tuplet of its own, with the ratio that its duration needs, if it needs one."""
     rest, quarters = note.find("rest"), _number(note.findtext("duration")) / divisions
     is_whole_bar = rest is not None and rest.get("measure") == "yes"
     is_of_two = any(sign.get("type") != "single" for sign in note.iter("tremolo"))
@@ -150,7 +150,7 @@ def _voice(note: Element) -> tuple[str, str]:
 
 
 def _number(text: str | None) -> Fraction:
-    """Return a number that a text says, or 0."""
+    """Return the number in a text, or 0."""
     try:
         return max(Fraction(text or 0), Fraction(0))
     except (ValueError, ZeroDivisionError):

@@ -1,10 +1,10 @@
-"""Notation to MIDI: MusicXML, MEI, Humdrum and ABC, by verovio.
+"""Turns notation into MIDI with verovio: MusicXML, MEI, Humdrum and ABC.
 
-verovio turns all into MEI, and the MEI into MIDI: ties are joined, transposing instruments sound,
-repeats, endings, D.C. and D.S. are written out. What has no time of its own in print is left to
-players, and stays out: grace notes, cue notes, the signs of trills, turns and rolled chords. Chord
-symbols are silent. Parts, bars and dynamics are brought to the MIDI from the MEI. ABC, of which
-verovio reads little, becomes MusicXML first, by music21.
+verovio turns every kind into MEI, and the MEI into MIDI. Ties are joined, transposing instruments
+sound as they do, and repeats, endings, D.C. and D.S. are written out. What has no time of its own
+in print is left to players and stays out: grace notes, cue notes, and the signs for trills, turns
+and rolled chords. Chord symbols are silent. We take parts, bars and dynamics from the MEI, and put
+them into the MIDI. verovio reads little ABC, so music21 turns it into MusicXML first.
 """
 
 import base64
@@ -28,8 +28,8 @@ from data.score import can_be_said
 
 Meter = tuple[int, int]
 
-VELOCITY = 80  # where no dynamics stand
-# From where they stand on, in their part.
+VELOCITY = 80  # without dynamics
+# Dynamics hold from where they stand on, in their part.
 _VELOCITIES = {
     **{"pppp": 8, "ppp": 16, "pp": 33, "p": 49, "fp": 49, "mp": 64},
     **{"mf": 80, "f": 96, "ff": 112, "fff": 120, "ffff": 127},
@@ -37,20 +37,20 @@ _VELOCITIES = {
 _NAMESPACE = ' xmlns="http://www.music-encoding.org/ns/mei"'
 _ID = "{http://www.w3.org/XML/1998/namespace}id"
 _OPTIONS = {"breaks": "none", "midiNoCue": True}
-_NOISE = 1e-3  # of a quarter note, in verovio's sums of durations
+_NOISE = 1e-3  # of a quarter note: the error in verovio's sums of durations
 
 
 def midi_of(kind: str, text: str) -> bytes:
     """Return the music in notation as the bytes of a MIDI file.
 
-    Damaged notation may end the process, take long, or much memory: see `data.files.read`.
+    Damaged notation may end the process, or take much time or memory: see `data.files.read`.
 
     Args:
-        kind: as `data.files.source_text.kind_of` tells it.
+        kind: of notation, as `data.files.source_text.kind_of` returns it.
         text: the notation.
 
     Raises:
-        NotationError: no music can be read in it.
+        NotationError: no music can be read in the text.
     """
     if kind == "abc":
         kind, text = "xml", _musicxml_of_abc(text)
@@ -88,9 +88,9 @@ def midi_of(kind: str, text: str) -> bytes:
 
 
 def midi_or_reason(notation: tuple[str, str]) -> bytes | Failed:
-    """Return the music in notation, of a kind, as a MIDI file; or why there is none.
+    """Return the music in a (kind, text) of notation as a MIDI file, or the reason why it cannot.
 
-    This is for a process of its own, where native code prints its complaints to nobody.
+    This runs in a process of its own, where nobody sees what native code prints.
     """
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
@@ -105,15 +105,15 @@ class _Part:
     """A part of a score."""
 
     name: str
-    program: int | None  # that is said
+    program: int | None  # that the score names, if any
     staves: list[str] = field(default_factory=list)
 
 
 def _take_parts(document: Element) -> list[_Part]:
-    """Return the parts of a score; each of their staves gets the number of its part as its name.
+    """Return the parts of a score, and name each staff by the number of its part.
 
-    The staves of a group are one part where it has a brace, a name or an instrument, and they have
-    no names.
+    The staves of a group are one part if the group has a brace, a name or an instrument, and they
+    have no names.
     """
     parts: list[_Part] = []
     number_of: dict[str, int] = {}
@@ -169,16 +169,16 @@ def _remove_small(document: Element) -> None:
 def _signatures(
     midi: symusic.Score, measures: Sequence[tuple[float, str]], end: float
 ) -> list[symusic.TimeSignature]:
-    """Return the time signatures that give measures their lengths.
+    """Return the time signatures that give the measures their lengths.
 
-    One stands where the meter is new, and after a measure that is shorter than its meter says. A
-    longer one has a meter of its own. The meter of a measure that comes again is that of its first
-    time: verovio does not say it again.
+    There is one where the meter is new, and after each measure that is shorter than its meter says.
+    A longer measure has a meter of its own. A measure that is repeated has the meter of its first
+    time, since verovio does not say it again.
 
     Args:
-        midi: verovio's, with the signatures that are printed, a staff after the other.
-        measures: where each begins, in quarter notes, and its name, as they are played.
-        end: of the last, in quarter notes.
+        midi: from verovio, with the printed signatures, staff by staff.
+        measures: where each begins, in quarter notes, and its name, in the order of playing.
+        end: of the last measure, in quarter notes.
     """
     printed: dict[int, Meter] = {}
     for each in midi.time_signatures:
@@ -205,7 +205,7 @@ def _signatures(
 
 
 def _lengthened(meter: Meter, quarters: float) -> Meter:
-    """Return a meter that bars of a length can have: a longer one, if it is no row of bars."""
+    """Return a meter for bars of this length: a longer one, unless each is several bars."""
     bar, denominator = 4 * meter[0] / meter[1], meter[1]
     if quarters < bar or _is_multiple(quarters, bar):
         return meter
@@ -226,17 +226,17 @@ def _levels(
     begins: Mapping[str, float],
     ticks_per_quarter: int,
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the dynamics at each staff, as they are played: tick and velocity.
+    """Return the dynamics of each staff in the order of playing: tick and velocity.
 
     Args:
         document: the score.
-        measures: where each begins, in quarter notes, and its name, as they are played.
-        begins: likewise, notes by their names.
+        measures: where each begins, in quarter notes, and its name, in the order of playing.
+        begins: when each note begins, in quarter notes, by its name.
         ticks_per_quarter: of the result.
     """
     signs: dict[str, list[tuple[float, str, int]]] = {}
     first = {name: begin for begin, name in reversed(measures)}
-    beat = 1.0  # quarter notes
+    beat = 1.0  # in quarter notes
     for element in document.iter():
         unit = element.get("meter.unit") or (element.tag == "meterSig" and element.get("unit"))
         if unit and unit.isdecimal() and int(unit):
@@ -276,7 +276,7 @@ def _note_of(
 
 
 def _notes(staves: Sequence[symusic.Track], dynamics: Sequence[tuple[int, int]]) -> symusic.Note:
-    """Return the notes of a part; verovio ends each a tick early."""
+    """Return the notes of a part; verovio ends each note a tick early, which is undone."""
     columns = [track.notes.numpy() for track in staves]
     start, duration, pitch = (
         np.concatenate([np.empty(0, np.int32), *(each[name] for each in columns)])
@@ -293,7 +293,7 @@ def _musicxml_of_abc(text: str) -> str:
     """Return a tune in ABC as MusicXML.
 
     Raises:
-        NotationError: music21 is missing, or cannot read it.
+        NotationError: music21 is missing, or cannot read the tune.
     """
     try:
         from music21 import abcFormat, exceptions21
@@ -302,16 +302,16 @@ def _musicxml_of_abc(text: str) -> str:
     except ModuleNotFoundError:
         raise NotationError("to read ABC needs music21: `make install` installs it") from None
     try:
-        handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))  # accidentals last to the bar's end
+        handler = abcFormat.ABCHandler(abcVersion=(2, 1, 0))  # accidentals hold through the bar
         handler.process(text)
         score = abcToStreamScore(handler)
         for part in score.parts:
-            if not part.hasMeasures():  # music21 makes none of a single bar
+            if not part.hasMeasures():  # music21 makes no measures of a single bar
                 part.makeMeasures(inPlace=True)
         exporter = GeneralObjectExporter(score)
         exporter.makeNotation = False  # else it fills upbeats and short bars with rests
         return str(exporter.parse(), "utf-8")
-    # what music21 raises of tunes that it cannot read: it checks little
+    # music21 checks little, and raises these for tunes that it cannot read
     except (
         *(ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError),
         *(TypeError, ValueError, exceptions21.Music21Exception),

@@ -1,4 +1,4 @@
-"""Which program a part of a score plays, where the score does not say it, or says it of many."""
+"""Chooses the program of a part in a score that names none, or names one for many parts."""
 
 import re
 from collections import Counter
@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from data.instrument_names import named_instrument
 
-_CHOIR = {  # voices by name, and the programs of the embedded chorales, from the top
+_CHOIR = {  # names of voices, and the programs of the embedded chorales, from the top
     "canto|cantus|discant|sopran|superius|s": 40,
     "alto|alt|altus|contralto|a": 41,
     "tenor|t": 42,
     "bass|basso|bassus|b": 43,
 }
 _ANY_VOICE = "voice|vocal|voix|voce|vox|chant|gesang|singstimme|choir|chor|coro|mezzo|bariton"
-_SUNG = (52, 53, 54)  # programs of voices
+_SUNG = (52, 53, 54)  # the programs of singers
 VOICE = 52
 
 
 def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
-    """Return the program of each part of a score by its name and the one that is said, if any.
+    """Return the program of each part of a score, by its name and the program named, if any.
 
-    What is said counts; else the instrument that the name has in it; else a singer's name is one.
-    Two voices or more that say nothing, or the same, are a choir: they take the programs of our
-    chorales, by their names where these keep as many apart as by their places from the top. A
-    single part that tells nothing is a piano.
+    A named program counts; else the instrument in the part's name; else a singer's name is a
+    singer. Two or more voices that name nothing, or name the same, are a choir. They take the
+    programs of our chorales: by their names, if these distinguish as many voices as their places
+    from the top do. A single part that says nothing is a piano.
     """
     programs = [named_instrument(name) if program is None else program for name, program in parts]
     voices = [
@@ -51,7 +51,7 @@ def programs_of(parts: Sequence[tuple[str, int | None]]) -> list[int]:
 
 
 def _of_voice(name: str, otherwise: int) -> int:
-    """Return the program of the voice of a choir that a name has in it."""
+    """Return the program of the choir's voice that a name contains."""
     found = (program for words, program in _CHOIR.items() if _has_word(name, words))
     return next(found, otherwise)
 
@@ -61,5 +61,5 @@ def _is_singer(name: str) -> bool:
 
 
 def _has_word(name: str, words: str) -> bool:
-    """Return whether a name has one of some words, which may end as in other languages."""
+    """Return whether a name has one of some words, with the endings of other languages."""
     return bool(re.search(rf"\b({words})(e|o|us|i|s)?\b", name.casefold()))

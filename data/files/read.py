@@ -1,4 +1,4 @@
-"""Music files of every kind that Etude reads: MIDI, MusicXML, MEI, Humdrum and ABC."""
+"""Reads every kind of music file: MIDI, MusicXML, MEI, Humdrum and ABC."""
 
 from pathlib import Path
 
@@ -14,7 +14,8 @@ def read_score(path: str | Path, grid: Grid) -> tuple[Score, GridChanges]:
     """Read the Score in a music file, and count what bringing it to the grid changed.
 
     Raises:
-        FileNotFoundError, MidiError: as `read_events`, or times or values that no music has.
+        FileNotFoundError, OSError: as in `read_events`.
+        MidiError: as in `read_events`, or there are times or values that no music has.
     """
     return score_from_events(read_events(path), grid, f"{path}: ")
 
@@ -23,18 +24,18 @@ def read_events(path: str | Path) -> Events:
     """Read what a music file says.
 
     Raises:
-        FileNotFoundError: no such file.
-        OSError: it cannot be read.
+        FileNotFoundError: there is no such file.
+        OSError: the file cannot be read.
         MidiError: no music can be read in it.
     """
     return parse_events(io.content_of(path), str(path))
 
 
 def parse_events(content: bytes, path: str) -> Events:
-    """Read what the bytes of a music file say; `path` names it in messages.
+    """Read what the bytes of a music file say; `path` names the file in messages.
 
     Raises:
-        MidiError: no music can be read in them.
+        MidiError: no music can be read in the bytes.
     """
     if content[:4] in (b"MThd", b"RIFF", b"") or path.lower().endswith(MIDI_SUFFIXES):
         return io.parse_events(content, path)
@@ -51,12 +52,12 @@ def parse_events(content: bytes, path: str) -> Events:
 def _midi_of(kind: str, text: str) -> bytes:
     """Return notation as the bytes of a MIDI file.
 
-    It is read in a process of its own, if this is not one: native code may end it.
+    It is read in a process of its own, unless this already is one, since native code may end it.
 
     Raises:
-        NotationError: no music can be read in it.
+        NotationError: no music can be read in the text.
     """
-    import multiprocessing  # what follows takes its time to import, and few files need it
+    import multiprocessing  # these imports take time, and few files need them
 
     from common.worker_pool import Failed, guarded
     from data.files.notation import midi_or_reason

@@ -1,4 +1,4 @@
-"""What music files are called; the text in a file of notation, and which notation it is."""
+"""The endings of music files' names, the text in a file of notation, and its kind of notation."""
 
 import codecs
 import io
@@ -11,11 +11,11 @@ from xml.parsers import expat
 
 from data.midi.events import MAX_FILE_BYTES
 
-# Of music files of every kind that Etude reads.
+# The endings of the names of all music files that Etude reads.
 MIDI_SUFFIXES = (".mid", ".midi", ".kar")
 SUFFIXES = (*MIDI_SUFFIXES, ".musicxml", ".mxl", ".xml", ".mei", ".krn", ".abc")
 
-_ROOTS = {"score-partwise": "xml", "mei": "mei"}  # of XML, and what verovio calls it
+_ROOTS = {"score-partwise": "xml", "mei": "mei"}  # root elements of XML, and verovio's names
 _HUMDRUM = re.compile(r"(!!|\*\*)")
 _TUNE = re.compile(r"^(?=X:)", re.MULTILINE)  # where a tune begins in ABC
 _DECLARED = re.compile(rb"<\?xml[^>]*\bencoding=[\"']([\w.:-]+)")
@@ -27,16 +27,16 @@ _BYTE_ORDER = {
 
 
 class NotationError(ValueError):
-    """Notation in which no music can be read; the message is one line."""
+    """Raised if no music can be read in notation; the message is one line."""
 
 
 def kind_of(content: bytes) -> tuple[str, str]:
-    """Return what verovio calls the kind of notation in the bytes of a file, and the text.
+    """Return verovio's name for the kind of notation in the bytes of a file, and the text.
 
     The kind is "xml" for MusicXML, "mei", "humdrum" or "abc".
 
     Raises:
-        NotationError: it is none of these, or damaged, or too large.
+        NotationError: the bytes are none of these, or damaged, or too large.
     """
     if content.startswith(b"PK\x03\x04"):
         content = _unpacked(content)
@@ -53,7 +53,7 @@ def kind_of(content: bytes) -> tuple[str, str]:
 
 
 def tunes_of(text: str) -> list[str]:
-    """Return the tunes in a text of ABC, each with what stands before the first."""
+    """Return the tunes in a text of ABC, each preceded by what stands before the first."""
     head, *tunes = _TUNE.split(text)
     return [head + tune for tune in tunes]
 
@@ -91,10 +91,10 @@ def _decoded(content: bytes) -> str:
 
 
 def _check_humdrum(text: str) -> None:
-    """Check that each line of Humdrum has a field for each of its spines.
+    """Check that each line of Humdrum has one field for each of its spines.
 
     Raises:
-        NotationError: one has not; verovio would end the process.
+        NotationError: a line does not, which would make verovio end the process.
     """
     spines = 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
@@ -110,10 +110,10 @@ def _check_humdrum(text: str) -> None:
 
 
 def _kind_of_xml(text: str) -> str:
-    """Return the kind of notation in XML, which is read whole to see that it is sound.
+    """Return the kind of notation in XML. All of the text is parsed, to see that it is sound.
 
-    Nothing that it refers to is opened; entities, of which a short file can make a long one, are
-    not for music.
+    Nothing that it refers to is opened. Entities are refused: a short file can make a long one with
+    them, and music does not need them.
     """
     roots: list[str] = []
     parser = expat.ParserCreate("utf-8")

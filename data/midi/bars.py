@@ -1,4 +1,4 @@
-"""Beats and bars where notes fall, for files whose time signatures are wrong; bars too long."""
+"""Finds beats and bars in files whose time signatures are wrong, and splits bars too long."""
 
 import dataclasses
 import math
@@ -9,23 +9,23 @@ from common.arrays import Ints, Reals
 from data.midi.events import Events
 from data.score import MAX_BAR_BEATS
 
-LEAST_FIT = 0.5  # of onsets to beats, from 0 to 1; those that stray by 0.19 of a division fit so
-MOST_ASIDE = 1 / 8  # of a grid step, by which the beats of most notes may lie beside the file's
-_DIVISIONS = (4, 6, 8)  # of a quarter note: sixteenths, halves of triplets, 32nds
+LEAST_FIT = 0.5  # how well onsets fit beats, from 0 to 1; 0.5: they stray by 0.19 of a division
+MOST_ASIDE = 1 / 8  # how far, in grid steps, most notes' beats may lie from the file's
+_DIVISIONS = (4, 6, 8)  # into which a quarter note is divided: sixteenths, half triplets, 32nds
 
 
 def in_force(meters: Ints) -> Ints:
-    """Return the meters (M, 3) of a file in order, of several at a tick the last."""
+    """Return the meters (M, 3) of a file in order; of several at one tick, only the last."""
     meters = meters[np.argsort(meters[:, 0], kind="stable")]
     return meters[np.diff(meters[:, 0], append=np.inf) > 0]
 
 
 def is_barred_wrongly(events: Events, meter: tuple[int, int], steps_per_beat: int) -> bool:
-    """Return whether the signatures of a file cannot be true if its meter is this one.
+    """Return whether a file's time signatures must be wrong if its true meter is `meter`.
 
-    It has none; or all of its bars are parts of one of the meter's, as of 1/4 and 2/4 in 4/4; or
-    its notes keep to beats that lie between the grid's steps. Files that `midi_bytes` wrote have a
-    signature of this meter after the last note: their bars are right.
+    They are wrong if there are none; if all of its bars are parts of this meter's bars, such as 1/4
+    and 2/4 in 4/4; or if its notes keep to beats that lie between the steps of the grid. Files that
+    `midi_bytes` wrote have a signature of this meter after the last note: their bars are right.
     """
     last = int(events.notes[:, 0].max(initial=0))
     is_meter = np.all(events.meters[:, 1:] == meter, axis=1)
@@ -45,8 +45,9 @@ def beat_phase(events: Events) -> tuple[float, float, int]:
     """Find the beats that onsets keep to.
 
     Returns:
-        How well they do, from 0 to 1 (the length of the mean of their phases); by how much of a
-        quarter note they come late, from -1/8 to 1/8; and what the quarter note is divided into.
+        How well they keep to them, from 0 to 1 (the length of the mean of their phases); by how
+        much of a quarter note they come late, from -1/8 to 1/8; and into how many parts the quarter
+        note is divided.
     """
     onset = events.notes[:, 0] / events.ticks_per_beat
     if not len(onset):
@@ -65,15 +66,15 @@ def beat_phase(events: Events) -> tuple[float, float, int]:
 def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> Events:
     """Return events with bars of this meter, if their own are wrong (see `is_barred_wrongly`).
 
-    Bar lines stand where the longest notes begin: of all places, the one is taken at which most of
-    the time begins on a bar line, a half of a bar, a beat or a half of it. The piece begins with
+    Bar lines come where the longest notes begin. Of all possible places, the one is chosen in which
+    most of the time begins on a bar line, half a bar, a beat or half a beat. The piece begins with
     the beat of its first note, and what comes before the first bar line is an upbeat.
     """
     if not len(events.notes) or not is_barred_wrongly(events, meter, steps_per_beat):
         return events
     fit, phase, division = beat_phase(events)
     if fit < LEAST_FIT:
-        phase = 0.0  # of no beat the file's own is as good as any
+        phase = 0.0  # if there is no beat, the file's own is as good as any
     line = phase + _first_place(events, phase, division, meter) / division
     beat, onset = 4 / meter[1], int(events.notes[:, 0].min()) / events.ticks_per_beat
     beats = math.floor((onset - line + 0.5 / steps_per_beat) / beat)  # from line to first note
@@ -88,12 +89,12 @@ def barred_anew(events: Events, meter: tuple[int, int], steps_per_beat: int) -> 
 
 
 def meters_of(events: Events) -> tuple[Ints, int]:
-    """Return the meters (M, 3) in force, from the beginning on.
+    """Return the meters (M, 3) that hold, from the beginning on.
 
-    Bars of over MAX_BAR_BEATS are split into bars of 4/4, of which the last may be short.
+    Bars longer than MAX_BAR_BEATS are split into bars of 4/4, the last of which may be short.
 
     Returns:
-        The meters, and how many such bars there are until the last note begins.
+        The meters, and how many such bars begin before or with the last note.
     """
     meters = in_force(np.concatenate([[[0, 4, 4]], events.meters]))
     is_long = 4 * meters[:, 1] > MAX_BAR_BEATS * meters[:, 2]
@@ -113,7 +114,7 @@ def meters_of(events: Events) -> tuple[Ints, int]:
 
 
 def _first_place(events: Events, phase: float, division: int, meter: tuple[int, int]) -> int:
-    """Return the first place of a bar line, in divisions of the quarter note."""
+    """Return the first place where a bar line can be, in divisions of the quarter note."""
     start, end = (events.notes[:, :2] / events.ticks_per_beat).T
     length = meter[0] * 4 / meter[1]
     places = round(length * division)
@@ -124,7 +125,7 @@ def _first_place(events: Events, phase: float, division: int, meter: tuple[int, 
 
 
 def _accents(meter: tuple[int, int], beats: Reals) -> Reals:
-    """Count for places in a bar, in quarter notes from its line, the levels that they begin."""
+    """Count how many levels begin at places in a bar, which are in quarter notes from its line."""
     numerator, unit = meter[0], 4 / meter[1]
     levels = [numerator * unit, unit, unit / 2]
     if numerator % 3 == 0 and numerator > 3:

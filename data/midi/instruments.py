@@ -1,4 +1,4 @@
-"""Which instruments a piece keeps: some programs or tracks, those that are common, a piano."""
+"""Which instruments of a piece are kept: some programs or tracks, common ones, or only a piano."""
 
 import dataclasses
 from collections import Counter
@@ -12,29 +12,30 @@ from data.midi.events import Events
 from data.score import DRUMS
 from data.stand_ins import stand_ins
 
-MOST_COMMON = 15  # programs beside the drums: decoders hear so many apart (data/tokens/features.py)
+MOST_COMMON = 15  # programs besides drums: as many as decoders hear apart (features.py)
 
 
 @dataclass(frozen=True)
 class Instruments:
-    """What is kept of a file's instruments, and as what.
+    """Which of a file's instruments are kept, and as what.
 
-    The mode `original` keeps programs as they are. With `common` those that are common in a folder
-    play what others would (data/stand_ins.py); drums stay drums. `piano` puts the piano, 0, in
-    place of all; drums, which no piano plays, are left out.
+    The mode `original` keeps programs as they are. With `common`, the programs that are common in a
+    folder play for all others (data/stand_ins.py), and drums stay drums. With `piano`, the piano,
+    0, plays for all others; drums are left out, since no piano plays them.
     """
 
     mode: Literal["original", "common", "piano"] = "original"
-    programs: tuple[int, ...] | None = None  # of the file, to keep, 128 for drums; None: all
-    # To keep, by name in upper or lower case, or number from 1 among tracks with notes; None: all
+    programs: tuple[int, ...] | None = None  # programs in the file to keep, 128: drums; None: all
+    # Tracks to keep, by name in upper or lower case, or by number from 1 among tracks with notes;
+    # None: all.
     tracks: tuple[int | str, ...] | None = None
-    common: tuple[int, ...] = ()  # in that mode; none: not known yet, all programs stay
+    common: tuple[int, ...] = ()  # the common programs; (): not known yet, so all programs stay
 
 
 def fold(events: Events, instruments: Instruments) -> Events:
-    """Return the notes of the instruments to keep, with the programs that they are kept as.
+    """Return the notes of the instruments to keep, with the programs as which they are kept.
 
-    This comes before the canonical form, in which notes that fall together through it are merged.
+    This comes before the canonical form, which merges notes that become equal here.
     """
     if instruments == Instruments():
         return events
@@ -69,10 +70,10 @@ def fold(events: Events, instruments: Instruments) -> Events:
 
 
 def common_programs(pieces: Iterable[Iterable[int]]) -> tuple[int, ...]:
-    """Return the programs, drums aside, that most pieces have: MOST_COMMON of them, rising.
+    """Return the MOST_COMMON programs that most pieces have, rising and without drums.
 
     Args:
-        pieces: the programs of each.
+        pieces: the programs of each piece.
     """
     counts = Counter(program for piece in pieces for program in {*piece} - {DRUMS})
     commonest = sorted(counts, key=lambda program: (-counts[program], program))

@@ -1,7 +1,7 @@
-"""MIDI files and pretty_midi objects to Scores and back.
+"""Turns MIDI files and pretty_midi objects into Scores, and Scores into them.
 
-symusic reads and writes the bytes (100 times faster than pretty_midi); pretty_midi is what the
-Python API takes and returns, by way of the same bytes.
+symusic reads and writes the bytes, 100 times faster than pretty_midi. The Python API takes and
+returns pretty_midi objects, by way of the same bytes.
 """
 
 import dataclasses
@@ -22,20 +22,20 @@ from data.midi.quantize import MidiError
 from data.midi.repair import LAST_TICK, MESSAGE, Walk, mended, repaired, track_bytes, walk
 from data.score import DRUMS, Score
 
-MAX_NOTES = 300_000  # of a file
-SUSTAIN = 64  # the controller number of the sustain pedal; values from 64 up mean down
+MAX_NOTES = 300_000  # in a file
+SUSTAIN = 64  # the sustain pedal's controller number; values from 64 up mean down
 
 
 def content_of(path: str | Path) -> bytes:
     """Return the bytes of a music file.
 
     Raises:
-        FileNotFoundError: no such file.
-        OSError: it cannot be read.
-        MidiError: it is no regular file, or larger than MAX_FILE_BYTES.
+        FileNotFoundError: there is no such file.
+        OSError: the file cannot be read.
+        MidiError: it is no regular file, or is larger than MAX_FILE_BYTES.
     """
     path = Path(path)
-    if not path.is_file():  # opening a pipe would wait for ever
+    if not path.is_file():  # opening a pipe would wait forever
         if not path.exists():
             raise FileNotFoundError(f"{path}: no such file")
         reason = "a folder, where a music file is needed" if path.is_dir() else "not a regular file"
@@ -46,18 +46,18 @@ def content_of(path: str | Path) -> bytes:
 
 
 def parse_events(content: bytes, path: str) -> Events:
-    """Read what the bytes of a MIDI file say; `path` names it in messages.
+    """Read what the bytes of a MIDI file say; `path` names the file in messages.
 
-    Read as if they were right: what no Score holds (keys, names, lyrics, whatever they say),
-    note-offs that end nothing, note-ons that no note-off ends (they end where their pitch begins
-    again, or say no note where it does not), a missing end of a track, garbage after the last;
-    the patterns of type 2 sound together. A data byte over 127 is read as 127, and counted. What a
-    Score rests on must be right, or nothing after it could be trusted: one tempo or time signature
-    that cannot be, and the file is refused.
+    Many mistakes are let pass: things that no Score holds (keys, names, lyrics) may say anything; a
+    note-off may end nothing; a note-on without a note-off ends where its pitch begins again, or is
+    no note; the end of a track may be missing, and garbage may follow the last one. The patterns of
+    a type 2 file sound together. A data byte over 127 is read as 127, and counted. But what a Score
+    rests on must be right: one impossible tempo or time signature, and the file is refused, since
+    nothing after it could be trusted.
 
     Raises:
-        MidiError: they are no MIDI, or broken, or of more than MAX_NOTES, which would take more
-            than seconds. (A file without notes is an empty Score.)
+        MidiError: the bytes are no MIDI, are broken, or have more than MAX_NOTES notes, which would
+            take more than seconds. (A file without notes is an empty Score.)
     """
     if content[:4] == b"RIFF" and content[8:12] == b"RMID":
         raise MidiError(f"{path}: a RIFF file; save the music in it as a standard MIDI file")
@@ -70,8 +70,8 @@ def parse_events(content: bytes, path: str) -> Events:
     walks = _walks(content)
     if any(found.last_tick >= LAST_TICK for found in walks):
         raise MidiError(f"{path}: goes on beyond tick {LAST_TICK:,}")
-    # symusic takes the length of an escape (F7, a length, bytes to send) for the delta of the next
-    # event, and the bytes for events; those of a message (F0) it leaves alone
+    # symusic reads the length of an escape (F7, a length, bytes to send) as the delta of the next
+    # event, and its bytes as events. It skips a message (F0) correctly.
     content, over = mended(content, [found.escapes for found in walks], MESSAGE), 0
     try:
         try:
@@ -99,7 +99,7 @@ def _parsed(content: bytes, walks: list[Walk]) -> symusic.Score:
     return (repaired(content) if may_hang else None) or symusic.Score.from_midi(content)
 
 
-# What symusic says of a broken file, and the same in words for people.
+# What symusic says about a broken file, and the same in words for people.
 _REASONS = (
     ("EOF|Invalid chunk length|File size", "it is cut short"),
     ("chunk length is not 6", "its header has another length than 6 bytes"),
@@ -118,10 +118,10 @@ def _reason(message: str) -> str:
 
 
 def pretty_midi_events(midi: pretty_midi.PrettyMIDI) -> Events:
-    """Read what a pretty_midi object says, in the file that pretty_midi writes of it.
+    """Read what a pretty_midi object says, from the file that pretty_midi writes of it.
 
     Raises:
-        MidiError: it writes none, or one in which no music can be read.
+        MidiError: pretty_midi writes no file, or one in which no music can be read.
     """
     content, name = io.BytesIO(), "the pretty_midi object"
     try:
@@ -132,22 +132,22 @@ def pretty_midi_events(midi: pretty_midi.PrettyMIDI) -> Events:
 
 
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
-    """Return the Score as a pretty_midi object, an instrument a part or program."""
+    """Return the Score as a pretty_midi object, with an instrument for each part or program."""
     return pretty_midi.PrettyMIDI(io.BytesIO(midi_bytes(score)))
 
 
 def write_midi(score: Score, path: str | Path) -> None:
-    """Write the Score as a MIDI file; `read_score` on the same grid gives it back unchanged."""
+    """Write the Score as a MIDI file; `read_score` on the same grid returns it unchanged."""
     write_file(midi_bytes(score), path)
 
 
 def midi_bytes(score: Score) -> bytes:
-    """Return the Score as the bytes of a MIDI file, a track a part or program.
+    """Return the Score as the bytes of a MIDI file, with a track for each part or program.
 
-    A time signature begins a bar. So one is written wherever a bar would not begin by itself:
-    after a bar that is shorter than its meter says (an anacrusis), even if the meter stays. Where
-    the grid has a meter for files whose own is wrong, it ends the piece, so that it is not taken
-    for one of these (`data.midi.bars.is_barred_wrongly`).
+    A time signature begins a bar. So one is written wherever a bar would not begin by itself: after
+    each bar that is shorter than its meter says, such as an upbeat, even if the meter stays. If the
+    grid replaces the meters of files that have wrong ones, a signature also ends the piece, so that
+    this file is not taken for one of them (`data.midi.bars.is_barred_wrongly`).
     """
     steps_per_beat = score.grid.steps_per_beat
     ticks_per_step = max(1, 480 // steps_per_beat)
@@ -160,7 +160,7 @@ def midi_bytes(score: Score) -> bytes:
     signatures = [(starts[n], *meters[n].tolist()) for n in np.flatnonzero(is_marked).tolist()]
     if len(bars) and (
         score.grid.meter or not is_whole[-1]
-    ):  # a short last bar's end is marked, too
+    ):  # the end of a short last bar is marked, too
         signatures.append((starts[-1], *(score.grid.meter or meters[-1].tolist())))
     file.time_signatures = [symusic.TimeSignature(*map(int, each)) for each in signatures]
     changes = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
@@ -168,7 +168,7 @@ def midi_bytes(score: Score) -> bytes:
         starts[changes].astype(np.int32),
         np.rint(60e6 / score.tempo_bpm[changes]).astype(np.int32),
     )
-    for number in np.unique(score.notes["program"]).tolist() or [0]:  # no file without a track
+    for number in np.unique(score.notes["program"]).tolist() or [0]:  # every file has a track
         notes = score.notes[score.notes["program"] == number]
         program, name = score.grid.general_midi(number), instrument_name(number, score.grid)
         is_drum = program == DRUMS
@@ -184,7 +184,7 @@ def midi_bytes(score: Score) -> bytes:
 
 
 def _events_from_symusic(file: symusic.Score) -> Events:
-    """Return what a file says; tracks without notes have no number."""
+    """Return what a file says; tracks without notes are not numbered."""
     tracks = [(track.name, _track_rows(track)) for track in file.tracks]
     notes = np.concatenate([np.empty((0, 5), dtype=np.int64), *(rows for _, rows in tracks)])
     signatures, tempi = file.time_signatures.numpy(), file.tempos.numpy()
@@ -196,10 +196,10 @@ def _events_from_symusic(file: symusic.Score) -> Events:
 
 
 def _track_rows(track: symusic.core.TrackTick) -> Ints:
-    """Return a track's notes as `Events` has them.
+    """Return the notes of a track as `Events` has them.
 
-    Those that are released with the sustain pedal down are held until it is up, or until their
-    pitch begins again.
+    A note that is released while the sustain pedal is down lasts until the pedal is up, or until
+    its pitch begins again.
     """
     notes, controls = track.notes.numpy(), track.controls.numpy()
     start, pitch = notes["time"].astype(np.int64), notes["pitch"].astype(np.int64)
@@ -210,7 +210,7 @@ def _track_rows(track: symusic.core.TrackTick) -> Ints:
         order = np.argsort(pedal_ticks, kind="stable")
         at, is_down = pedal_ticks[order], controls["value"][is_pedal][order] >= 64
         ups = np.append(np.flatnonzero(~is_down), len(at))
-        up_ticks = np.append(at, max(int(end.max()), int(at[-1])))  # never lifted: the track's end
+        up_ticks = np.append(at, max(int(end.max()), int(at[-1])))  # or the track's end
         latest = np.searchsorted(at, end, side="right") - 1
         is_held = (latest >= 0) & is_down[latest]
         next_up = up_ticks[ups[np.searchsorted(ups, np.maximum(latest, 0))]]

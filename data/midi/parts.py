@@ -1,4 +1,4 @@
-"""Parts: which tracks of a file play which, and which parts the files of a folder have."""
+"""Parts: which part each track of a file plays, and which parts the files of a folder have."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,25 +13,25 @@ from data.midi.events import Events
 from data.score import DRUMS, MOST_PARTS, UNNAMED, Grid, Part
 from data.stand_ins import stand_ins
 
-LEAST_SHARE = 0.1  # of the files, in which a part is for it to have a name
+LEAST_SHARE = 0.1  # a part has a name if at least this share of the files has it
 _LONGEST_NAME = 40
 
 _Key: TypeAlias = tuple[str, int]
 
 
-@lru_cache(maxsize=4096)  # files share names
+@lru_cache(maxsize=4096)  # files often have the same names
 def part_key(part: Part) -> _Key:
-    """Return by what parts are told apart: how a name is spelled, and who plays."""
+    """Return what distinguishes parts: how the name is spelled, and who plays."""
     return spelling(part.name), played_by(part.name, part.program)
 
 
 def tracks_of(events: Events) -> list[Part]:
-    """Return who plays each track: its name, or that of its program, and its program.
+    """Return who plays each track: its name, or the name of its program; and its program.
 
-    Of tracks that say the same the second is called "NAME 2", and so on. Drums are DRUMS.
+    If several tracks say the same, the second is called "NAME 2", and so on. Drums are DRUMS.
     """
     found: list[Part] = []
-    seen: Counter[_Key] = Counter()  # the number of the latest track that says so
+    seen: Counter[_Key] = Counter()  # the number of the latest track that says the same
     begin = 0
     for written, count in events.tracks:
         program = int(events.notes[begin, 4])
@@ -49,17 +49,18 @@ def tracks_of(events: Events) -> list[Part]:
 
 
 def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
-    """Return the parts that a tenth of the pieces name, and two at least; the commonest MOST_PARTS.
+    """Return the parts that at least a tenth of the pieces, and at least two, name.
 
-    They are in the order that they have in the files. A name that says no more than the program is
-    none, unless there is a second of it, such as a second violin. Drums are none.
+    There are at most MOST_PARTS, the commonest, in the order that they have in the files. A name
+    that says no more than the program is not a part, unless there is a second one, such as a second
+    violin. Drums are not parts.
 
     Args:
-        pieces: the tracks of each.
+        pieces: the tracks of each piece.
     """
     spelled: dict[_Key, Part] = {}
     pieces_with: Counter[_Key] = Counter()
-    places: Counter[_Key] = Counter()  # sums of their places in files, from 0 to 1
+    places: Counter[_Key] = Counter()  # sums of the parts' places in files, from 0 to 1
     count = 0
     for tracks in pieces:
         count += 1
@@ -82,17 +83,17 @@ def common_parts(pieces: Iterable[Sequence[Part]]) -> tuple[Part, ...]:
 
 
 def with_parts(events: Events, grid: Grid) -> Events:
-    """Return events with the numbers of a grid's parts in the place of programs.
+    """Return events with the numbers of a grid's parts in place of programs.
 
-    A track plays the part of its name and program, or else of its name, if no other does; or else
-    none: then its program keeps a number of its own.
+    A track plays the part of its name and program, or else the part of its name if no other track
+    does. If it plays none, its program keeps a number of its own.
     """
     if not grid.parts or not events.tracks:
         notes = events.notes.copy()
         if grid.parts:
             notes[:, 4] += UNNAMED * (notes[:, 4] != DRUMS)
         return replace(events, notes=notes)
-    parts = [*reversed([*enumerate(grid.parts)])]  # of several alike the first counts
+    parts = [*reversed([*enumerate(grid.parts)])]  # of several alike, the first counts
     exact = {part_key(part): n for n, part in parts}
     by_name = {part_key(part)[0]: n for n, part in parts}
     tracks = tracks_of(events)
@@ -114,13 +115,16 @@ def with_parts(events: Events, grid: Grid) -> Events:
 
 
 def with_tracks_apart(events: Events, programs: Sequence[int]) -> tuple[Events, list[str]]:
-    """Return events whose tracks of one program play several, and a clause for each such program.
+    """Return events in which tracks that share a program play different ones, and what was done.
 
-    Four tracks of a piano are four voices for those who have no piano but four instruments.
+    So four tracks of a piano become four voices for a model that has no piano but four instruments.
 
     Args:
-        events: on which no parts are told apart yet.
-        programs: that are known.
+        events: in which no parts are distinguished yet.
+        programs: the known ones.
+
+    Returns:
+        The events, and a clause for each program that was shared.
     """
     counts = [count for _, count in events.tracks]
     ends = np.cumsum(counts, dtype=np.int64)
@@ -130,7 +134,7 @@ def with_tracks_apart(events: Events, programs: Sequence[int]) -> tuple[Events, 
     free = [p for p in programs if p != DRUMS and p not in track_programs]
     if not shared or len(free) < 2:
         return events, []
-    means = {  # of the tracks, numbered from -1 down: programs have numbers from 0 up
+    means = {  # of the tracks, numbered from -1 down, since programs are numbered from 0 up
         -number: float(events.notes[end - count : end, 2].mean())
         for number, (end, count) in enumerate(zip(ends.tolist(), counts, strict=True), start=1)
         if track_programs[number - 1] in shared
@@ -148,6 +152,6 @@ def with_tracks_apart(events: Events, programs: Sequence[int]) -> tuple[Events, 
 
 
 def _has_name(part: Part) -> bool:
-    """Return whether a name says more than the program."""
+    """Return whether the name of a part says more than its program."""
     name, program = part_key(part)
     return program != DRUMS and name != spelling(instrument_name(program, Grid()))

@@ -1,4 +1,4 @@
-"""Events of a MIDI file to a Score: notes, bar lines and tempi brought to the grid."""
+"""Turns the events of a MIDI file into a Score: brings notes, bar lines and tempi to the grid."""
 
 import math
 from dataclasses import replace
@@ -15,28 +15,28 @@ from data.midi.parts import with_parts
 from data.score import BAR, DRUMS, NOTE, Grid, Score, can_be_said
 
 MAX_BEATS = 100_000  # thirteen hours at 120 beats a minute
-MAX_BARS = 1_000_000  # counted as if all were as short as the shortest
-MIN_TEMPO_BPM = 60e6 / 2**24  # a MIDI file has 24 bits for microseconds a quarter note
-MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted out one by one
-_NOISE = 1e-6  # steps, or beats a minute: what arithmetic on tempi may be off by
+MAX_BARS = 1_000_000  # counted as if all bars were as short as the shortest
+MIN_TEMPO_BPM = 60e6 / 2**24  # since a MIDI file has 24 bits for microseconds a quarter note
+MAX_SECONDS = 24 * 3600  # on a grid of seconds, whose bars are counted one by one
+_NOISE = 1e-6  # steps, or beats a minute: the error of arithmetic on tempi
 
 
 class MidiError(ValueError):
-    """A file or object that holds no music that can be read; the message is one line."""
+    """Raised if a file or object holds no music that can be read; the message is one line."""
 
 
 def score_from_events(events: Events, grid: Grid, blame: str = "") -> tuple[Score, GridChanges]:
-    """Bring events to the grid; `blame` begins messages.
+    """Bring events to the grid; `blame` begins all messages.
 
-    Onsets, ends and bar lines go to the nearest step, half way up; bar lines are rounded from
-    their exact places, so that rounding does not add up. A bar's tempo is the one that gives it
-    its length in seconds. On a grid of seconds the tempi say when things happen, and meters say
-    nothing.
+    Onsets, ends and bar lines go to the nearest step; half way goes up. Bar lines are rounded from
+    their exact places, so that rounding errors do not add up. The tempo of a bar is the one that
+    gives the bar its length in seconds. On a grid of seconds, the tempi decide when things happen,
+    and the meters say nothing.
 
     Raises:
-        MidiError: times or values that no music has.
+        MidiError: the events have times or values that no music has.
     """
-    if not len(events.notes):  # nothing rests on its meters and tempi
+    if not len(events.notes):  # without notes, meters and tempi do not matter
         events = replace(events, meters=events.meters[:0], tempi=events.tempi[:0])
     if reason := _fault(events, grid):
         raise MidiError(blame + reason)
@@ -65,14 +65,14 @@ def score_from_events(events: Events, grid: Grid, blame: str = "") -> tuple[Scor
 
 
 def onset_seconds(events: Events) -> Reals:
-    """Return when each note begins by the tempi, in seconds."""
+    """Return when each note begins, in seconds, by the tempi."""
     return _seconds(events, events.notes[:, 0])
 
 
 def _fault(events: Events, grid: Grid) -> str | None:
-    """Say what is wrong with times or values that no music has: of several faults the gravest.
+    """Say what is wrong with times or values that no music has; of several faults, the gravest.
 
-    After one value that cannot be true, none can be trusted.
+    After one value that cannot be true, none can be trusted. None: nothing is wrong.
     """
     ticks_per_beat, notes = events.ticks_per_beat, events.notes
     extremes = notes.min(axis=0, initial=1), notes.max(axis=0, initial=0)
@@ -106,7 +106,7 @@ def _fault(events: Events, grid: Grid) -> str | None:
 
 
 def _bars(events: Events, meters: Ints, grid: Grid) -> tuple[Records, Reals]:
-    """Return the bars up to that of the last onset, and (M,) quarter notes a minute of each."""
+    """Return the bars up to that of the last onset, and (M,) the quarter notes a minute in each."""
     last_onset, ticks_per_beat = int(events.notes[:, 0].max(initial=0)), events.ticks_per_beat
     found = _bar_lines(meters, last_onset, (ticks_per_beat, grid.steps_per_beat))
     exact, steps, number = map(np.array, zip(*found, strict=True))
@@ -124,12 +124,12 @@ def _bar_lines(
     """Find the bar lines from the beginning to the end of the bar of the last onset.
 
     Args:
-        meters: (M, 3) in force, the first from the beginning on.
+        meters: (M, 3) that hold, the first one from the beginning on.
         last_onset: in ticks.
-        beat: ticks and steps of a quarter note.
+        beat: the ticks and the steps in a quarter note.
 
     Returns:
-        Of each line the exact tick, the step, and the number of the meter that it begins.
+        For each line the exact tick, the step, and the number of the meter that it begins.
     """
     lines = [(0.0, 0.0, 0)]
     for number in range(len(meters)):
@@ -145,7 +145,7 @@ def _bar_lines(
             if _step(until, beat) - _step(last, beat) > most_steps:
                 until = last + bar_ticks
         count = math.ceil((until - tick) / bar_ticks)
-        # bars may end between steps: what is left then, before the next signature, is none
+        # bars may end between steps: the rest before the next signature is then no bar
         if count > 1:
             before = tick + bar_ticks * (count - 2)
             count -= _step(until, beat) - _step(before, beat) <= most_steps
@@ -154,7 +154,7 @@ def _bar_lines(
             step = _step(line, beat)
             if step > lines[-1][1]:
                 lines.append((line, step, number))
-            else:  # of lines that round to one step: the time of the first, the meter of the last
+            else:  # if lines round to one step: the time of the first, the meter of the last
                 lines[-1] = (lines[-1][0], step, number)
     return lines
 

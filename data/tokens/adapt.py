@@ -1,6 +1,7 @@
-"""Adapts a piece to a vocabulary by the least change, and says what was changed.
+"""Adapts a piece to a vocabulary with the least change, and says what was changed.
 
-A model can only continue what it has tokens for; a user's own music may well hold others.
+A model can only continue what it has tokens for, and people's own music may well have other things
+in it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from data.tokens.vocabulary import Vocabulary, VocabularyError
 def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
     """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
-    Instruments become ones of the same family in the vocabulary, or else of any: high voices take
-    the high ones, a bass the lowest, each its own while there are enough. Drums that it does not
-    have are left out; pitches move by octaves; velocities and tempi go to the nearest; a bar of a
-    meter that is not known becomes a (shortened) bar of one that is, or several.
+    Each unknown instrument becomes a known one of the same family, or else any: high voices take
+    high ones and a bass takes the lowest, each a different one while there are enough. Drums are
+    left out if the vocabulary has none. Pitches move by octaves. Velocities and tempi go to the
+    nearest. A bar of an unknown meter becomes one or several bars of known meters, shortened if
+    need be.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -50,11 +52,11 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
 
 
 def without_unknown(score: Score, vocabulary: Vocabulary) -> tuple[Score, Bools, list[str]]:
-    """Return what the vocabulary can represent of a piece: its notes that have a token.
+    """Return the part of a piece that the vocabulary can encode: its notes that have tokens.
 
     Returns:
-        The piece as `adapt_score` gives it; (N,) which of `score`'s notes those of it are, in the
-        same order; and a clause for each kind of change to bars, tempi and loudness.
+        The piece as `adapt_score` returns it; (N,) which notes of `score` it has, in the same
+        order; and a clause for each kind of change to bars, tempi and loudness.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -88,7 +90,7 @@ def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) 
 
 
 def _part_called(program: int, vocabulary: Vocabulary) -> int | None:
-    """Return the part that is called as an instrument without a part is, such as PIANO."""
+    """Return the part whose name is that of an instrument without a part, such as PIANO."""
     grid = vocabulary.grid
     if not grid.parts or program < UNNAMED or program in vocabulary.programs:
         return None
@@ -102,20 +104,20 @@ def _part_called(program: int, vocabulary: Vocabulary) -> int | None:
 
 
 def called(program: int, vocabulary: Vocabulary) -> str:
-    """Return what people call who plays: a number, or where parts have names a name."""
+    """Return what people call a player: a number, or a name if parts have names."""
     grid = vocabulary.grid
     return instrument_name(program, grid) if grid.parts else str(program)
 
 
 def became(program: int, known: int, vocabulary: Vocabulary) -> str:
-    """Say that another plays the notes of a program."""
+    """Return a clause which says that another program plays the notes of a program."""
     names = (instrument_name(each, vocabulary.grid) for each in (program, known))
     return " became ".join(names)
 
 
 def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -> Records:
     low, high = vocabulary.lowest_pitch, vocabulary.highest_pitch
-    is_unknown = notes["program"] == DRUMS  # for another octave of a drum is another drum
+    is_unknown = notes["program"] == DRUMS  # since another octave of a drum is another drum
     is_unknown &= (notes["pitch"] < low) | (notes["pitch"] > high)
     if is_unknown.any():
         lost = counted(int(is_unknown.sum()), "note")
@@ -124,7 +126,7 @@ def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -
     pitch = notes["pitch"].astype(np.int64)
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
     down = -(-np.maximum(pitch - high, 0) // 12)
-    moved = np.clip(pitch + 12 * (up - down), low, high)  # a range below an octave can only clip
+    moved = np.clip(pitch + 12 * (up - down), low, high)  # in a range below an octave, this clips
     if np.any(moved != pitch):
         count = counted(int((moved != pitch).sum()), "note")
         changes.append(f"{count} moved by octaves into the model's range")
@@ -142,7 +144,7 @@ def _adapt_bars(
     ):
         meter = (numerator, denominator)
         if not rows and meter not in vocabulary.meters and len(score.bars) > 1:
-            *second, _ = score.bars[1].tolist()  # an upbeat, in a meter of its own
+            *second, _ = score.bars[1].tolist()  # an upbeat that has a meter of its own
             if length < score.grid.bar_steps(*second):
                 meter = (second[0], second[1])
         while meter not in vocabulary.meters and length > vocabulary.longest_bar:
@@ -159,14 +161,14 @@ def _adapt_bars(
 
 
 def _shortest_bar(length: int, vocabulary: Vocabulary) -> tuple[int, int, int]:
-    """Return a bar of `length` steps in the known meter that is least longer."""
+    """Return a bar of `length` steps, in the shortest known meter that is long enough."""
     whole = vocabulary.grid.bar_steps
     fitting = [meter for meter in vocabulary.meters if whole(*meter) >= length]
     return (*min(fitting, key=lambda meter: (whole(*meter), meter[1])), length)
 
 
 def _nearest(known: tuple[int, ...], values: Ids) -> NDArray[np.int32]:
-    """Return the nearest of the known levels to each value; of two as near, the lower."""
+    """Return the nearest known level to each value; of two equally near, the lower."""
     levels = np.array(known, dtype=np.int32)
     distance = np.abs(levels[:, None] - np.asarray(values)[None, :])
     return np.asarray(levels[np.argmin(distance, axis=0)])

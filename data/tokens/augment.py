@@ -1,4 +1,4 @@
-"""Augmentation: pieces in other keys, some instruments silent, notes misread or given."""
+"""Augmentation: pieces in other keys, silent instruments, and notes that are misread or given."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from data.tokens.windows import read_windows
 
 
 def transposition(vocabulary: Vocabulary, semitones: int) -> Ints:
-    """Return (V,), the id that each id becomes when the music moves by `semitones`.
+    """Return (V,): what each id becomes when the music moves by `semitones`.
 
-    Drums stay. -1 where the note would leave the vocabulary. Since note ids keep their order, what
-    comes of the ids of a piece is the encoding of the transposed piece.
+    Drums stay. -1 stands for a note that would leave the vocabulary. Since the ids of notes keep
+    their order, a piece's ids become the encoding of the transposed piece.
     """
     table = np.arange(vocabulary.size)
     notes = vocabulary.ids(Kind.NOTE)
@@ -28,16 +28,17 @@ def transposition(vocabulary: Vocabulary, semitones: int) -> Ints:
 
 
 def transpositions(vocabulary: Vocabulary, reach: int) -> Ints:
-    """Return (2 * reach + 1, V), the tables of `transposition` for -reach .. reach semitones."""
+    """Return (2 * reach + 1, V): the tables of `transposition` from -reach to reach semitones."""
     return np.stack([transposition(vocabulary, shift) for shift in range(-reach, reach + 1)])
 
 
 def transposition_ranges(ids: Ints, begins: Ints, vocabulary: Vocabulary) -> Ints:
-    """Return (P, 2), the lowest and highest semitones by which each piece can move: (-k, l).
+    """Return (P, 2): the lowest and the highest number of semitones by which each piece can move.
 
     Args:
         ids: (N,) the ids of P pieces, end to end.
-        begins: (P,) where each begins.
+        begins: (P,) where each piece begins.
+        vocabulary: what the ids mean.
     """
     is_pitched = (vocabulary.kind_of[ids] == Kind.NOTE) & ~vocabulary.is_drum_note[ids]
     pitch = (ids - vocabulary.first(Kind.NOTE)) % vocabulary.pitch_count
@@ -48,34 +49,35 @@ def transposition_ranges(ids: Ints, begins: Ints, vocabulary: Vocabulary) -> Int
     ranges = np.stack(
         [-lowest, highest - np.maximum.reduceat(np.where(is_pitched, pitch, -1), begins)], axis=1
     )
-    ranges[lowest > highest] = 0  # nothing that has a pitch
+    ranges[lowest > highest] = 0  # no note has a pitch
     return ranges
 
 
 def silent_programs(present: Bools, share: Reals, order: Reals) -> Bools:
-    """Choose (B, P), the programs of each window that fall silent: one or more, never all.
+    """Return (B, P): which programs of each window fall silent, at least one and never all.
 
     Args:
-        present: (B, P) the programs that each window has.
-        share: (B,) in [0, 1), of how many may fall silent; below 0 none does.
-        order: (B, P) the programs fall silent in this order.
+        present: (B, P) which programs each window has.
+        share: (B,) in [0, 1), how many may fall silent; below 0: none does.
+        order: (B, P) numbers; programs with lower ones fall silent first.
     """
     count = present.sum(axis=1)
     falling = np.where(share < 0, 0, 1 + np.floor(share * (count - 1)))
     falling = np.where(count > 1, falling, 0)
-    place = np.where(present, order, np.inf).argsort(axis=1).argsort(axis=1)  # (B, P) in the order
+    place = np.where(present, order, np.inf).argsort(axis=1).argsort(axis=1)  # (B, P) ranks
     return np.asarray(present & (place < falling[:, None]))
 
 
 def ids_left(ids: Ints, silent: Bools, vocabulary: Vocabulary) -> Bools:
-    """Return (B, T), which ids are left when programs fall silent.
+    """Return (B, T): which ids are left when programs fall silent.
 
-    The notes of these programs go, and Positions left without a note. So does a Position at the
-    very end, since what follows it is not known.
+    The notes of these programs go, and Positions that are left without a note. A Position at the
+    very end goes too, since nobody knows what follows it.
 
     Args:
-        ids: (B, T), Pad at the right end, which is not left.
-        silent: (B, P) the programs that are silent in each window.
+        ids: (B, T), Pad at the right end; Pad is never left.
+        silent: (B, P) which programs are silent in each window.
+        vocabulary: what the ids mean.
     """
     is_left = np.asarray(ids != Kind.PAD)
     _leave(vocabulary.words, vocabulary.pitch_count, ids, silent, is_left)
@@ -84,13 +86,13 @@ def ids_left(ids: Ints, silent: Bools, vocabulary: Vocabulary) -> Bools:
 
 @compiled
 def _leave(words: Words, pitch_count: int, ids: Ints, silent: Bools, is_left: Bools) -> None:
-    """Set `is_left` (B, T), which comes as what is not Pad."""
+    """Set `is_left` (B, T), which comes in as True for all but Pad."""
     for row in range(len(ids)):
         position, is_silent = -1, False
         for t in range(ids.shape[1] if silent[row].any() else 0):
             kind = words.kind_of[ids[row, t]]
             if kind == Kind.POSITION:
-                position, is_left[row, t] = t, False  # until a note follows
+                position, is_left[row, t] = t, False  # unless a note follows
             elif kind == Kind.NOTE:
                 is_silent = silent[row, (ids[row, t] - words.firsts[Kind.NOTE]) // pitch_count]
                 is_left[row, position] |= not is_silent
@@ -99,48 +101,48 @@ def _leave(words: Words, pitch_count: int, ids: Ints, silent: Bools, is_left: Bo
 
 
 def misread(ids: Ints, semitones: Ints, tables: Ints) -> Ints:
-    """Move each note of ids (B, T) by its own number of semitones, if it can be.
+    """Move each note among ids (B, T) by its own number of semitones, if the vocabulary allows.
 
     Args:
         ids: (B, T).
         semitones: (B, T), from -k to k.
-        tables: (2 k + 1, V) of `transpositions`.
+        tables: (2 k + 1, V), from `transpositions`.
     """
     moved = tables[semitones + len(tables) // 2, ids]
     return np.where(moved < 0, ids, moved)
 
 
 def programs_of(ids: Ints, vocabulary: Vocabulary) -> Ints:
-    """Return the number of each Note's program in the vocabulary; anything for others."""
+    """Return the number of each Note's program in the vocabulary; other ids give nonsense."""
     number = (ids - vocabulary.first(Kind.NOTE)) // vocabulary.pitch_count
     return number.clip(0, len(vocabulary.programs) - 1)
 
 
-# How notes of a training window are given, and in how many of 20 windows.
+# The ways in which notes of a training window are given, and in how many of 20 windows.
 VOICE, VOICES, GAPS, OPENING, SCATTERED = range(5)
 WAYS = np.repeat(np.arange(5), (4, 9, 5, 1, 1))
-LONGEST_GAP = 3  # bars, and the longest between two gaps
+LONGEST_GAP = 3  # the most bars in a gap, and between two gaps
 
 
 def choose_given(
     ids: Ints, way: int, rng: np.random.Generator, vocabulary: Vocabulary
 ) -> tuple[GivenNotes, Bools, Bools]:
-    """Choose notes of a training window that are given, as people give them.
+    """Choose which notes of a training window are given, much as people would give them.
 
     Args:
         ids: (T,) a window with at least one note, Pad at the right end.
-        way: VOICE, one instrument, the highest half of the time; VOICES, several but not all, or
-            one of two; GAPS, all but some bars, of all instruments or some; OPENING, the first bars
-            of one; SCATTERED, notes at random. Of one instrument alone its highest notes are a
-            voice.
+        way: VOICE gives one instrument, the highest in half of the cases; VOICES gives several but
+            not all, or one of two; GAPS gives all but some bars, of all instruments or of some;
+            OPENING gives the first bars of one instrument; SCATTERED gives notes at random. If
+            there is only one instrument, its highest notes count as a voice.
         rng: what chooses.
         vocabulary: what the ids mean.
 
     Returns:
-        The notes, timed from the window's first bar; (T,) whether an id belongs to one; and (T,)
-        whether it is forced, so that it is not scored: the given note would stand there whatever
-        the model chose. A Note is scored where a new note could have come before it: choosing it
-        says that none does.
+        The notes, with times from the window's first bar; (T,) whether an id belongs to one of
+        them; and (T,) whether an id is forced. Forced ids are not scored: the given note would
+        stand there whatever the model chose. A given Note is scored only if a new note could have
+        come before it, since choosing it says that none does.
     """
     (now,), (note_at,) = read_windows(ids[None], vocabulary)
     kind = vocabulary.kind_of[ids]
@@ -149,7 +151,7 @@ def choose_given(
     program, pitch = np.divmod(number, vocabulary.pitch_count)
     present = np.unique(program)
     end = int(now.max()) + 1
-    bars = np.append(now[kind == Kind.BAR], end)  # where they begin, and the end
+    bars = np.append(now[kind == Kind.BAR], end)  # where the bars begin, and the end
     is_open = np.ones((len(vocabulary.programs), end), dtype=bool)
     is_given = np.zeros(len(places), dtype=bool)
     if way == SCATTERED:
@@ -183,5 +185,5 @@ def choose_given(
 
 
 def _some(programs: Ints, least: int, most: int, rng: np.random.Generator) -> Ints:
-    """Choose `least` of the programs or more, up to `most`."""
+    """Choose some programs, at least `least` and at most `most` of them."""
     return rng.permutation(programs)[: rng.integers(least, most + 1)]

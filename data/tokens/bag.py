@@ -12,10 +12,10 @@ NO_PITCH = -1
 
 
 class Bag(NamedTuple):
-    """The numbers put so far; some may stand more than once."""
+    """The numbers put in so far; a number may stand there more than once."""
 
     numbers: Ints  # (M,)
-    size: Ints  # (1,) how many they are
+    size: Ints  # (1,) how many there are
 
 
 @compiled_inside
@@ -27,6 +27,6 @@ def put(bag: Bag, feature: int) -> None:
 
 @compiled_inside
 def put_above(bag: Bag, block: int, pitch: int, root: int) -> None:
-    """Put in where a pitch lies above a root, within the octave; nothing where there is none."""
+    """Put in how far a pitch lies above a root, within the octave; nothing if there is no root."""
     if root != NO_PITCH:
         put(bag, block + (pitch - root) % OCTAVE)

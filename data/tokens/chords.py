@@ -1,4 +1,4 @@
-"""Chords that are known beforehand, and what is told of them beside an id."""
+"""Chords that are known in advance, and the features that tell them beside each id."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from data.tokens.bag import NO_PITCH, Bag, put, put_above
 from data.tokens.given import DUE_WIDTH, put_due
 from data.tokens.vocabulary import NEVER
 
-# Widths of what is told: of the chord in force its kind; its root and its bass, as pitch classes,
-# above the tonic and above the lowest that sounds; its notes, as pitch classes, above the tonic and
-# above the latest note. Of the one after it its kind, root and bass, these above the tonic, the
-# root above that in force, and how soon it is due. Of both at last whether they hold. The first of
-# all says that chords are known.
+# The widths of what is told. Of the chord that holds now: its kind; its root and its bass, as pitch
+# classes, above the tonic, and above the lowest note that sounds; and its notes, as pitch classes,
+# above the tonic, and above the latest note. Of the chord after it: its kind, its root and its
+# bass, these two above the tonic, its root above the present root, and how soon it is due. The last
+# feature of each says whether the chord holds. The very first says that chords are known.
 _NOW_WIDTH = len(KINDS) + 9 * OCTAVE + 1
 _NEXT_WIDTH = len(KINDS) + 5 * OCTAVE + DUE_WIDTH + 1
 CHORDS_WIDTH = 1 + _NOW_WIDTH + _NEXT_WIDTH
 
 
 class ToldChords(NamedTuple):
-    """The chords of K pieces, C in each at most, as loops read them; times in grid steps.
+    """The chords of K pieces, at most C in each, as loops read them. Times are in grid steps.
 
-    At the end of a piece come its last `cycle` steps again and again, if there are any.
+    After the end of a piece, its last `cycle` steps come again and again, unless `cycle` is 0.
     """
 
-    begin: Ints  # (K, C + 1); NEVER after the last
+    begin: Ints  # (K, C + 1) when it begins; NEVER after the last
     end: Ints  # (K, C + 1)
-    root: Ints  # (K, C + 1) pitch class
+    root: Ints  # (K, C + 1) the pitch class of its root
     bass: Ints  # (K, C + 1)
-    kind: Ints  # (K, C + 1) number among KINDS
-    classes: Ints  # (K, C + 1) a bit for each pitch class
-    holds: Ints  # (K, C + 1) whether it holds as chords do that are asked for
-    size: Ints  # (K,) steps of each piece
+    kind: Ints  # (K, C + 1) the number of its kind among KINDS
+    classes: Ints  # (K, C + 1) a bit for each of its pitch classes
+    holds: Ints  # (K, C + 1) whether it holds as requested chords do
+    size: Ints  # (K,) how many steps each piece has
     cycle: Ints  # (K,)
 
 
@@ -48,12 +48,13 @@ def told_chords(
     cycles: Sequence[int] = (),
     holds: Sequence[Sequence[bool]] = (),
 ) -> ToldChords:
-    """Return the chords of pieces, of which each has the number of its place.
+    """Return the chords of pieces; each piece gets the number of its place in the list.
 
     Args:
-        pieces: the chords of each, in order.
-        sizes, cycles: steps of each, and how many of them come again at its end; (): none do.
-        holds: whether each of the chords holds as those do that are asked for; (): all do.
+        pieces: the chords of each piece, in order.
+        sizes, cycles: how many steps each piece has, and how many of them come again at its end;
+            (): none do.
+        holds: whether each chord holds as requested chords do; (): all do.
     """
     most = 1 + max(map(len, pieces), default=0)
     rows = np.zeros((7, len(pieces), most), dtype=np.int64)
@@ -71,7 +72,7 @@ def told_chords(
 
 @compiled_inside
 def turned(step: int, size: int, cycle: int) -> int:
-    """Return the step of a piece that stands for one: after its end the last come again."""
+    """Return the step of a piece that stands for `step`: at the end, the last ones come again."""
     return step if step < size or cycle == 0 else size - cycle + (step - size) % cycle
 
 
@@ -85,14 +86,14 @@ def tell_chords(
     roots: tuple[int, int, int],
     lowest_pitch: int,
 ) -> None:
-    """Tell, beside an id, of the chord in force in a piece and of the one that comes next.
+    """Tell, beside an id, the chord that holds now in a piece, and the one that comes next.
 
     Args:
         bag: of the features beside the id.
-        first: feature of the block.
+        first: the first feature of the block.
         chords, k: the chords, and the number of the piece.
         now: the time of the id in the piece.
-        roots: tonic, latest and lowest pitch, to count from; NO_PITCH: there is none.
+        roots: the tonic, the latest and the lowest pitch, to count from; NO_PITCH: there is none.
         lowest_pitch: of the vocabulary.
     """
     put(bag, first)
@@ -125,12 +126,12 @@ def _tell_now(
     roots: tuple[int, int, int],
     lowest_pitch: int,
 ) -> None:
-    """Tell of the chord in force, the one of number n."""
+    """Tell the chord that holds now, which has number n."""
     tonic, latest, lowest = roots
     put(bag, at + chords.kind[k, n])
     at += len(KINDS)
     for number, each in enumerate((chords.root[k, n], chords.bass[k, n])):
-        pitch = each - lowest_pitch  # the pitch class, counted as pitches are
+        pitch = each - lowest_pitch  # the pitch class, counted like the pitches
         put(bag, at + number * OCTAVE + each)
         put_above(bag, at + (2 + number) * OCTAVE, pitch, tonic)
         put_above(bag, at + (4 + number) * OCTAVE, pitch, lowest)
@@ -155,7 +156,7 @@ def _tell_next(
     tonic: int,
     lowest_pitch: int,
 ) -> None:
-    """Tell of the chord of number n, which comes next; `root` is that of the one in force."""
+    """Tell the next chord, which has number n; `root` is that of the present chord."""
     next_root, bass = chords.root[k, n], chords.bass[k, n]
     put(bag, at + chords.kind[k, n])
     at += len(KINDS)

@@ -1,8 +1,8 @@
-"""Echo: where the latest notes of a program stood before, in any key, and what followed there.
+"""Echo: where the latest notes of a program occurred before, in any key, and what followed there.
 
-A tune comes again, a sequence goes on a step higher, an accompaniment keeps its figure: then what
-follows is all but known. It is the match model of data compression (Mahoney 2005, Adaptive
-Weighing of Context Models for Lossless Data Compression), by program.
+When a tune comes again, a sequence moves a step up, or an accompaniment keeps its figure, what
+comes next is almost certain. This is the match model of data compression, for each program (Mahoney
+2005, Adaptive Weighing of Context Models for Lossless Data Compression).
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from common.compiled import compiled_inside
 from common.interface import OCTAVE
 from data.tokens.cursor import record_of
 
-LEAST = 2  # steps, from note to note, that must be the same
-LENGTHS = (3, 4, 6, 10, 17)  # steps: where a class of longer matches begins
+LEAST = 2  # how many steps, from note to note, must be equal
+LENGTHS = (3, 4, 6, 10, 17)  # in steps: where each class of longer matches begins
 DUE = (1, 2, 3, 4, 5, 6, 7, 9, 10, 12, 13, 18, 19, 24, 25, 36, 37, 48, 49)  # grid steps, likewise
 
-_MOVE = 2 * (len(LENGTHS) + 1)  # first come the lengths of matches in the same key, then of others
+_MOVE = 2 * (len(LENGTHS) + 1)  # before it: lengths of matches in the same key, then in others
 _DUE = _MOVE + 2 * OCTAVE + 1
 ECHO_WIDTH = _DUE + len(DUE) + 1
 
 
 class Line:
-    """What a program of a row plays next by its echo; a record of an array, changed in place."""
+    """What a program in a row plays next, by its echo: a record in an array, changed in place."""
 
-    latest: int  # the latest note; -1: none
-    length: int  # of the longest match, of which the latest counts; 0: none
-    move: int  # semitones to the next note
-    due: int  # when it is due
-    is_moved: int  # 1 where the match is in another key
+    latest: int  # the number of the latest note; -1: none
+    length: int  # how many steps match, at most; of equal matches the latest counts; 0: none
+    move: int  # semitones from the latest note to the next
+    due: int  # when the next note is due, in grid steps
+    is_moved: int  # 1 if the match is in another key
 
 
 class Lines(NamedTuple):
-    """The notes of B rows, C of each at most, and the lines of P programs; changed in place.
+    """The notes of B rows, at most C in each, and the lines of P programs; changed in place.
 
-    A note's step is that from the note before in its program: by how much the pitch moves, and the
-    time between the two.
+    A note's step leads from the note before it in its program: by how many semitones the pitch
+    moves, and how much time lies between the two.
     """
 
-    pitch: Ints  # (B, C) counted from the lowest of its program
+    pitch: Ints  # (B, C) counted from the program's lowest
     onset: Ints  # (B, C) in grid steps
-    before: Ints  # (B, C) the note before in its program; -1: none
+    before: Ints  # (B, C) the number of the note before it in its program; -1: none
     matched: Ints  # (B, C) how many steps, back from this note, equal those back from the latest
     of_programs: NDArray[Any]  # (B, P) of Line
 
     @classmethod
     def of_none(cls, batch: int, notes: int, programs: int) -> Lines:
-        """Return the lines of `batch` rows that have read nothing, with room for so many notes."""
+        """Return the lines of rows that have read nothing, with room for `notes` notes in each."""
         of_programs = np.zeros((batch, programs), record_of(Line))
         of_programs["latest"] = -1
         pitch, onset, before, matched = np.zeros((4, batch, notes), np.int64)
@@ -60,7 +60,7 @@ class Lines(NamedTuple):
 
 @compiled_inside
 def add(lines: Lines, row: int, program: int, note: int) -> None:
-    """Read a note of a program, whose pitch and onset are there, and find what it echoes."""
+    """Read a note of a program, whose pitch and onset are already there; find what it echoes."""
     pitch, onset = lines.pitch[row], lines.onset[row]
     before, matched = lines.before[row], lines.matched[row]
     line = lines.of_programs[row, program]
@@ -71,7 +71,7 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
     if previous < 0:
         return
     longest = LEAST - 1
-    later, earlier = note, previous  # each note of the program, and the one after it
+    later, earlier = note, previous  # each earlier note of the program, and the one after it
     while before[earlier] >= 0:
         prior = before[earlier]
         is_same = pitch[earlier] - pitch[prior] == pitch[note] - pitch[previous]
@@ -88,7 +88,7 @@ def add(lines: Lines, row: int, program: int, note: int) -> None:
 
 @compiled_inside
 def columns(line: Line, now: int) -> tuple[int, int, int]:
-    """Return which of ECHO_WIDTH columns tell of a program's echo, which is still due."""
+    """Return which of ECHO_WIDTH columns describe a program's echo that is still due."""
     length, soon = 0, 0
     for least in LENGTHS:
         length += line.length >= least

@@ -1,11 +1,11 @@
-"""SideFeatures: what the ids so far say about where each id stands, as features beside it.
+"""SideFeatures: what the ids so far say about each place, as features that stand beside its id.
 
-A decoder could work all of this out from the ids: when it is, what sounds, what has just ended,
-when each voice will be free. A small one that gets it ready-made learns from few pieces what it
-would need many for. Nothing here looks ahead but to what is given, so the likelihood stays exact.
+A decoder could work all of this out from the ids: the time, what sounds, what has just ended, when
+each voice will be free. A small decoder that is told needs far fewer pieces to learn from. Nothing
+here looks ahead, except to what is given, so the likelihood stays exact.
 
-One loop reads an id of a row (`hear`) and tells what stands beside it (`tell`): training windows,
-sampling, scoring and "why" all take it.
+A single loop reads an id of a row (`hear`) and then tells what stands beside it (`tell`). Training
+windows, sampling, scoring and "why" all call this loop.
 """
 
 from __future__ import annotations
@@ -32,74 +32,74 @@ from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
 
 SideArrays = SideInput[Ids]
 
-MAX_BARS_TO_FOLLOW = 16  # bars that follow; more count as so many
-MOST_HALVES = 16  # half beats, or half seconds, in which endings are told; more count as so many
-HORIZON_BEATS = 3  # beats, or seconds, for which a given note is told before it is due
-FEW = 16  # programs; a note of more has no feature of its own
+MAX_BARS_TO_FOLLOW = 16  # the most bars to follow that are told apart
+MOST_HALVES = 16  # the most half beats (or half seconds) before an ending that are told apart
+HORIZON_BEATS = 3  # how many beats, or seconds, before it is due a given note is told
+FEW = 16  # with more programs than this, notes have no features of their own
 
 
 class Context(NamedTuple):
-    """What only the caller can know of B windows; complete before they are read.
+    """What only the caller can know about B windows; it is complete before they are read.
 
-    Times are in grid steps from a window's first bar. -1 where something is not known.
+    Times are in grid steps from a window's first bar. -1 stands for what is not known.
     """
 
-    bars: Ints  # (B,) from the window's first bar to the piece's last
+    bars: Ints  # (B,) how many bars there are from the window's first to the piece's last
     final: Ints  # (B,) when the final chord begins
-    final_position: Ints  # (B,) and as many steps from its bar line
-    key: Ints  # (B,) of the whole piece: its tonic, C = 0; 12 more in minor
-    moved: Ints  # (B,) semitones by which the window was moved
-    silent: Bools  # (B, P) programs that are silent in it, or in the whole piece
-    piece: Ints  # (B,) number of the piece among those of `given`
+    final_position: Ints  # (B,) how many steps after its bar line it begins
+    key: Ints  # (B,) the key of the whole piece: its tonic, C = 0; 12 more in minor
+    moved: Ints  # (B,) by how many semitones the window was moved
+    silent: Bools  # (B, P) which programs are silent in the window, or in the whole piece
+    piece: Ints  # (B,) the number of the window's piece in `given`
     begin: Ints  # (B,) steps from the beginning of that piece to the window's first bar
     given: Given
-    harmony: Ints  # (B,) number of the piece among those of `chords`
+    harmony: Ints  # (B,) the number of the window's piece in `chords`
     chords: ToldChords
 
     def of_rows(self, rows: Ints) -> Context:
-        """Return the context of these rows (B',)."""
+        """Return the context of some of the rows, (B',)."""
         tables = ("given", "chords")
         of_rows = {name: own[rows] for name, own in self._asdict().items() if name not in tables}
         return self._replace(**of_rows)
 
 
 class Layout(NamedTuple):
-    """What the loops need of a vocabulary with N notes."""
+    """What the loops need to know about a vocabulary with N notes."""
 
-    at: Any  # of each block of features the first, by name; of one that is not there 0, no feature
-    size: int  # the number of features, and one: 0 is none
+    at: Any  # the first feature of each block, by its name; 0 if there is no such block
+    size: int  # the number of features plus 1, since 0 is no feature
     words: Words
-    programs: int  # with references: P, or 0 of more than FEW
+    programs: int  # programs with references: P, or 0 if there are more than FEW
     pitch_count: int
     lowest_pitch: int
     steps_per_beat: int
     longest_left: int
-    own_width: int  # of `own`
-    own: Ints  # (N,) the feature of each note in blocks of notes, from 0
+    own_width: int  # how many features `own` has
+    own: Ints  # (N,) which feature each note has in blocks of notes, from 0
     program_of: Ints  # (N,)
-    pitch_of: Ints  # (N,) from the vocabulary's lowest; NO_PITCH of drums
+    pitch_of: Ints  # (N,) counted from the vocabulary's lowest; NO_PITCH for drums
     profiles: Ints  # (24, 12)
 
 
 class Listener(Cursor):
     """Where a row stands in its window, and what it has heard there; changed in place."""
 
-    onset: int  # time of the latest Position; -1 before the first
-    onset_before: int  # of the latest Position before the latest Bar or Position
-    first: int  # the first note that sounds, or did after `onset_before`: those before are gone
-    notes: int  # how many notes were heard
-    tonic: int  # of the key that they follow, as a pitch; NO_PITCH: none
-    mode: int  # and its mode
+    onset: int  # the time of the latest Position; -1 before the first
+    onset_before: int  # the time of the latest Position before the latest Bar or Position
+    first: int  # the first note that sounds, or ended after `onset_before`; others are gone
+    notes: int  # how many notes have been heard
+    tonic: int  # the tonic of the key that they follow, as a pitch; NO_PITCH: none
+    mode: int  # the mode of that key
 
 
 class Heard(NamedTuple):
-    """What B rows have heard in their windows, C notes of each at most; changed in place."""
+    """What B rows have heard in their windows, at most C notes in each; changed in place."""
 
     at: Cursors  # (B,) of Listener
-    number: Ints  # (B, C) of each note
-    end: Ints  # (B, C) NEVER: not yet known
+    number: Ints  # (B, C) the number of each note
+    end: Ints  # (B, C) when each note ends; NEVER: not yet known
     lines: Lines
-    classes: Ints  # (B, 12) notes of each pitch class
+    classes: Ints  # (B, 12) how many notes of each pitch class
 
 
 @compiled_inside
@@ -135,13 +135,13 @@ def hear(layout: Layout, heard: Heard, row: int, token: int) -> None:
 
 
 class Roots(NamedTuple):
-    """Pitches beside one id, to count from; NO_PITCH: there is none."""
+    """Pitches from which others are counted, beside one id; NO_PITCH: there is none."""
 
-    tonic: int  # of the key that the notes follow
-    latest: int  # of the latest note that begins here
-    lowest: int  # that sounds
-    lowest_before: int  # that is over
-    own_lowest: int  # that is over, of the latest note's program
+    tonic: int  # the tonic of the key that the notes follow
+    latest: int  # the latest note that begins here
+    lowest: int  # the lowest note that sounds
+    lowest_before: int  # the lowest note that is over
+    own_lowest: int  # the lowest note that is over, of the latest note's program
 
 
 @compiled_inside
@@ -160,10 +160,11 @@ def tell(
 
     Args:
         layout, heard, context: of all rows.
-        row: the row.
-        bag: in which features are put.
-        references: (2 P + SHARED_REFERENCES,), or () of many programs; zeros, which are set.
-        moves, sounding, ends: (P,), (OCTAVE,), (ENDS,) likewise.
+        row: the number of the row.
+        bag: takes the features.
+        references: (2 P + SHARED_REFERENCES,), or (0,) if there are many programs. It comes in as
+            zeros, and is set.
+        moves, sounding, ends: (P,), (OCTAVE,) and (ENDS,), likewise.
     """
     at, here, key = layout.at, heard.at[row], context.key[row]
     now, number, step = here.now, here.note, here.now + context.begin[row]
@@ -206,9 +207,10 @@ def tell(
 def find_given(
     layout: Layout, heard: Heard, context: Context, row: int, step: int
 ) -> tuple[int, Ints]:
-    """Return the first given note that is to come, -1: none is told; and those that begin here.
+    """Return the number of the first given note to come, and those that begin here.
 
-    These are told as if they sounded: what else begins here shall fit them.
+    The number is -1 if none is told. Given notes that begin here are told as if they sounded, since
+    all else that begins here should fit them.
     """
     k, given, here = context.piece[row], context.given, heard.at[row]
     if k < 0:
@@ -224,9 +226,10 @@ def find_given(
 def find_roots(
     layout: Layout, heard: Heard, row: int, begin: Ints, references: Ints, moves: Ints
 ) -> Roots:
-    """Return what pitches beside an id count from; set references to what is over, and moves.
+    """Return the pitches from which others are counted; set `moves` and some references.
 
-    `begin` has the given notes that begin here and were not read.
+    These references are the pitches that are over. `begin` has the given notes that begin here and
+    have not been read.
     """
     here = heard.at[row]
     now, number = here.now, here.note
@@ -264,7 +267,7 @@ def find_roots(
 
 @compiled_inside
 def find_ends(layout: Layout, heard: Heard, row: int, ends: Ints) -> None:
-    """Set where a note whose duration is to come would end with others (`SideInput`)."""
+    """Set how long a note whose Duration is to come would last to end with others (`SideInput`)."""
     here, most = heard.at[row], 0
     if here.kind != Kind.NOTE and here.kind != Kind.EXTEND:
         return
@@ -283,13 +286,13 @@ def find_ends(layout: Layout, heard: Heard, row: int, ends: Ints) -> None:
 
 @compiled_inside
 def lower(pitch: int, other: int) -> int:
-    """Return the lower of two pitches, the first of which may be NO_PITCH."""
+    """Return the lower of two pitches; the first may be NO_PITCH."""
     return other if pitch == NO_PITCH else min(pitch, other)
 
 
 @compiled_inside
 def tell_context(layout: Layout, heard: Heard, context: Context, row: int, bag: Bag) -> None:
-    """Tell what only the caller knows, but the given notes."""
+    """Tell what only the caller knows, except given notes and chords."""
     at, follow = layout.at, context.bars[row] - heard.at[row].bar_count
     if context.bars[row] >= 0 and follow >= 0:
         put(bag, at.follow + min(follow, MAX_BARS_TO_FOLLOW))
@@ -319,7 +322,10 @@ def tell_to_come(
     to_come: int,
     roots: tuple[int, int, int],
 ) -> None:
-    """Tell of given notes and of chords, at a step of their piece, as `tell_given` does."""
+    """Tell the given notes and the chords at a step of their piece.
+
+    `to_come` and `roots` are those of `tell_given`.
+    """
     at = layout.at
     if to_come >= 0:
         tell_given(
@@ -340,7 +346,7 @@ def tell_to_come(
 
 @compiled_inside
 def halves(layout: Layout, steps: int) -> int:
-    """Count half beats, rounded up, to the most that are told."""
+    """Count half beats, rounded up, to at most MOST_HALVES."""
     return min(-(-2 * steps // layout.steps_per_beat), MOST_HALVES)
 
 
@@ -348,7 +354,7 @@ def halves(layout: Layout, steps: int) -> int:
 def tell_sounding(
     layout: Layout, number: int, left: int, key: int, roots: Roots, bag: Bag, sounding: Ints
 ) -> None:
-    """Tell of a note that sounds, and for how many steps it goes on; 0: that is not known."""
+    """Tell a note that sounds, and for how many more steps; 0: nobody knows."""
     at = layout.at
     voice = layout.program_of[number] if layout.programs else 0
     put(bag, at.left + voice * (layout.longest_left + 1) + left)
@@ -365,7 +371,7 @@ def tell_sounding(
 def tell_over(
     layout: Layout, heard: Heard, row: int, note: int, key: int, roots: Roots, bag: Bag
 ) -> None:
-    """Tell of a note that sounded when notes last began, and has ended since."""
+    """Tell a note that sounded when notes last began, and has ended since."""
     at, number, latest = layout.at, heard.number[row, note], heard.at[row].note
     put_note(layout, bag, at.over, at.key + 2 + 3 * OCTAVE, number, key)
     pitch = layout.pitch_of[number]
@@ -384,7 +390,7 @@ def tell_over(
 
 @compiled_inside
 def put_note(layout: Layout, bag: Bag, block: int, degrees: int, number: int, key: int) -> None:
-    """Put in a note: its own feature; and if it has one, its pitch and pitch class."""
+    """Put in a note's own feature; and, unless it is a drum, its pitch and its pitch class."""
     put(bag, block + layout.own[number])
     pitch = layout.pitch_of[number]
     if pitch != NO_PITCH:
@@ -394,12 +400,12 @@ def put_note(layout: Layout, bag: Bag, block: int, degrees: int, number: int, ke
 
 @compiled_inside
 def put_class(layout: Layout, bag: Bag, block: int, degrees: int, pitch: int, key: int) -> None:
-    """Put in a pitch class, and where it lies above the tonic of a key that is known.
+    """Put in a pitch class, and how far it lies above the tonic if the key is known.
 
     Args:
         layout, bag: of the features.
-        block: of pitch classes.
-        degrees: of where pitches of its kind lie above that tonic.
+        block: the first feature of the block of pitch classes.
+        degrees: the first feature of the block of places above the tonic.
         pitch, key: the pitch, and `Context.key`.
     """
     pitch_class = (pitch + layout.lowest_pitch) % OCTAVE
@@ -412,7 +418,7 @@ def put_class(layout: Layout, bag: Bag, block: int, degrees: int, pitch: int, ke
 def tell_echo(
     layout: Layout, heard: Heard, row: int, program: int, bag: Bag, references: Ints
 ) -> None:
-    """Tell how a program goes on by its echo, while that is due."""
+    """Tell how a program goes on by its echo, as long as that is still due."""
     lines, now = heard.lines, heard.at[row].now
     line = lines.of_programs[row, program]
     if not line.length or line.due < now:
@@ -436,18 +442,18 @@ def read(
     ends: Ints,
     time: Ints,
 ) -> NDArray[np.int32]:
-    """Read the ids (B, T) that follow in each row, and tell what stands beside each.
+    """Read the next ids (B, T) of each row, and tell what stands beside each.
 
     Returns:
-        The bag of `SideInput`; its other arrays, which come as zeros, are set.
+        The bag of `SideInput`. Its other arrays come in as zeros, and are set.
     """
     B, T = ids.shape
     capacity, size = heard.number.shape[1], layout.size
-    notes = capacity + context.given.note.shape[1]  # given ones are told as if they sounded, too
+    notes = capacity + context.given.note.shape[1]  # given notes are told as if they sounded, too
     scratch = 16 * notes + VOICE_WIDTH * (context.silent.shape[1] + 1) + 128
     bag = Bag(np.empty(scratch, np.int64), np.zeros(1, np.int64))
     told_at = np.full(size, -1)  # the latest cell beside which each feature was told
-    numbers = np.empty(64 * ids.size + size, np.int32)  # of all cells, one after the other
+    numbers = np.empty(64 * ids.size + size, np.int32)  # those of all cells, one after the other
     stops = np.zeros(ids.size + 1, np.int64)
     most = n = 0
     for cell in range(ids.size):
@@ -480,67 +486,66 @@ def read(
 
 def has_harmony(side_blocks: Sequence[int]) -> bool:
     """Return whether a decoder with these blocks of side input can be told chords."""
-    return side_blocks[-1:] == (CHORDS_WIDTH,)  # the last, where it is there
+    return side_blocks[-1:] == (CHORDS_WIDTH,)  # always the last block
 
 
 class SideFeatures:
-    """The side input beside ids (`SideInput`): a bag of features, block by block.
+    """The side input beside ids (`SideInput`): features in blocks, and numbers.
 
-    From outside, where it is known (`Context`):
+    Blocks with what comes from outside, where it is known (`Context`):
 
-        follow      so many bars follow the id's own
-        final       in how many half beats (of a grid of seconds: half seconds) the final chord
-                    begins, and as how many from its bar line
+        follow      how many bars follow the id's own
+        final       how many half beats (half seconds on a grid of seconds) remain until the final
+                    chord begins, and how many lie between it and its bar line
         silent      programs that are silent in this window, or in the whole piece
-        moved       semitones up, then semitones down, by which it was moved, to an octave
+        moved       by how many semitones the window was moved up, then down, to an octave
 
-    After an id, that is with the knowledge of it and of all ids before it in the same window:
+    Blocks that follow from the ids in the window, up to and including the id itself:
 
         position    steps from the bar line
-        program     of the latest note that begins here
-        pitch       of the id itself, if it is a note; and its pitch class
-        sounding    the notes that sound, or of more than FEW programs, these programs and the
-                    drums; their pitches; their pitch classes
-        over        the notes that sounded when notes last began, and have ended since; likewise
-                    the notes, their pitches, their pitch classes
-        left        for how many steps each note goes on: not known, 1, 2 ..; told for each program,
-                    with more than FEW for all together
+        program     the program of the latest note that begins here
+        pitch       the pitch and the pitch class of the id itself, if it is a note
+        sounding    the notes that sound (with more than FEW programs: the programs that sound, and
+                    the drums); their pitches; their pitch classes
+        over        the notes that sounded when notes last began, and have ended since: the same
+        left        for how many more steps each note sounds: not known, 1, 2 ..; told by program,
+                    or with more than FEW programs for all together
 
-    and, the same in every key, by semitones within the octave:
+    Blocks that are the same in every key: distances in semitones, within the octave:
 
-        chord       what sounds, above the lowest of it
+        chord       what sounds, above the lowest note that sounds
         against     what sounds, above the latest note that begins here
         against_over  what is over, above that note
-        before      what is over, above the lowest of it
-        motion      what is over, above the lowest that sounds
-        step        to the latest note from those of its program that are over, up to an octave
-        between     by program, what is over, above the lowest of them of the latest note's program;
-                    not of more than FEW programs
+        before      what is over, above the lowest note that is over
+        motion      what is over, above the lowest note that sounds
+        step        to the latest note from the notes of its program that are over, up to an octave
+        between     by program: what is over, above the lowest note of the latest note's program
+                    that is over; not with more than FEW programs
         degrees     what sounds, above the tonic of the key that the notes so far follow best
         mode        of that key: major, minor
-        echo        by program, how it goes on if it does as it did before (`data.tokens.echo`);
-                    not of more than FEW programs
+        echo        by program: how it goes on if it repeats itself (`data.tokens.echo`); not with
+                    more than FEW programs
 
     From outside again:
 
-        given       the given notes that are still to come, by program, or of more than FEW all
-                    together (`data.tokens.given`)
-        key         of the whole piece: the mode, the tonic; and by semitones above that tonic, the
-                    id itself, if it is a note, what sounds, what is over
-        harmony     the chord that is in force, and the one that comes next (`data.tokens.chords`);
-                    not of models that have not learned it
+        given       the given notes that are still to come, by program, or with more than FEW
+                    programs all together (`data.tokens.given`)
+        key         of the whole piece: the mode; the tonic; and, in semitones above the tonic, the
+                    id itself if it is a note, what sounds, and what is over
+        harmony     the chord that holds, and the next one (`data.tokens.chords`); only in models
+                    that have learned it
 
-    and beside the bag, as numbers
+    And beside the bag, as numbers:
 
-        references  pitches to count from: of each program the lowest that is over; of each program
-                    the pitch that comes next if it goes on as it did before; then of all programs
-                    the latest note that begins here, the lowest that sounds, the lowest that is
-                    over, the tonic. With more than FEW programs there are none
-        moves       by program, not of more than FEW: by how many semitones its lowest note has
-                    moved since notes last began, and the number of pitches; 0: it has not
+        references  pitches to count from. By program, the lowest that is over; by program, the one
+                    that comes next if the program repeats itself; then, for all programs, the
+                    latest note that begins here, the lowest that sounds, the lowest that is over,
+                    and the tonic. With more than FEW programs there are none
+        moves       by program, not with more than FEW: the semitones by which its lowest note has
+                    moved since notes last began, plus the number of pitches; 0: it has not
         sounding    by pitch class, from that of the vocabulary's lowest pitch: whether it sounds
-        ends        beside a note whose duration is to come: for how many steps it would last to end
-                    with most of what sounds, and with the note before it
+        ends        beside a note whose Duration is to come: how many steps it must last to end with
+                    as much of what sounds as possible, and with the note before it
         time        steps from the first bar of the window
 
     Drums have no pitch.
@@ -550,23 +555,23 @@ class SideFeatures:
         has_harmony: whether chords can be told.
 
     Attributes:
-        blocks: the features of each block, by name.
-        size: the number of features, and one: 0 is none.
-        shape: what a decoder must know of it, by the names in its config.
-        layout: what the loops need of it.
+        blocks: the features of each block, by its name.
+        size: the number of features plus 1, since 0 is no feature.
+        shape: what a decoder must know about it, by the names in its config.
+        layout: what the loops must know about it.
     """
 
     def __init__(self, vocabulary: Vocabulary, has_harmony: bool = False) -> None:
         self.vocabulary = vocabulary
         programs = len(vocabulary.programs)
         few = programs if programs <= FEW else 0
-        longest_left = vocabulary.longest_duration + 1  # so much or more
+        longest_left = vocabulary.longest_duration + 1  # this many steps or more
         number = np.arange(vocabulary.counts[Kind.NOTE])
         program_of, pitch = np.divmod(number, vocabulary.pitch_count)
         is_drum = vocabulary.is_drum_note[vocabulary.ids(Kind.NOTE)]
         own_width = len(number) if few else programs + vocabulary.pitch_count
         widths = self._block_widths(few, own_width, longest_left)
-        if has_harmony:  # the last, so that all others have the same numbers without it
+        if has_harmony:  # the last block: others have the same numbers without it
             widths["harmony"] = CHORDS_WIDTH
         starts = dict(zip(widths, itertools.accumulate(widths.values(), initial=1), strict=False))
         self.blocks = {
@@ -599,7 +604,7 @@ class SideFeatures:
         self._no_given, self._no_chords = self.gathered([]), told_chords([])
 
     def _block_widths(self, few: int, own_width: int, longest_left: int) -> dict[str, int]:
-        """Return the number of features of each block, in their order."""
+        """Return the number of features in each block, in the order of the blocks."""
         pitches, programs = self.vocabulary.pitch_count, len(self.vocabulary.programs)
         notes = own_width + pitches + OCTAVE
         return {
@@ -624,7 +629,7 @@ class SideFeatures:
         }
 
     def start(self, batch: int, notes: int) -> Heard:
-        """Return the state of `batch` rows before the first id, for so many notes in each."""
+        """Return the state of rows that have read nothing, with room for `notes` notes in each."""
         at = at_start(self.vocabulary, batch, Listener)
         at["onset"] = at["onset_before"] = -1
         at["tonic"] = at["mode"] = NO_PITCH
@@ -637,7 +642,7 @@ class SideFeatures:
         )
 
     def with_room(self, heard: Heard, notes: int) -> Heard:
-        """Return a state with room for so many notes more: the same, or one twice as large."""
+        """Return a state with room for `notes` more notes: the same one, or one twice as large."""
         capacity = heard.number.shape[1]
         if heard.at["notes"].max() + notes <= capacity:
             return heard
@@ -653,7 +658,7 @@ class SideFeatures:
         return heard._replace(number=larger(heard.number), end=larger(heard.end), lines=lines)
 
     def nothing(self, batch: int) -> Context:
-        """Return the context of windows of which nothing is known."""
+        """Return the context of windows about which nothing is known."""
         unknown, zero = np.full(batch, -1), np.zeros(batch, dtype=np.int64)
         silent = np.zeros((batch, len(self.vocabulary.programs)), dtype=bool)
         return Context(
@@ -671,19 +676,19 @@ class SideFeatures:
         )
 
     def gathered(self, pieces: list[GivenNotes]) -> Given:
-        """Return the given notes of pieces as a `Context` has them."""
+        """Return the given notes of pieces, as `Context` has them."""
         program_of, pitch_of = self.layout.program_of, self.layout.pitch_of
         voice_of = program_of if self.layout.programs else np.zeros_like(program_of)
         return gathered(pieces, voice_of, pitch_of)
 
     def read(self, ids: ArrayLike, context: Context, heard: Heard) -> SideArrays:
-        """Read the next ids (B, T) of rows, Pad at either end, and return what stands beside them.
+        """Read the next ids (B, T) of rows, and return what stands beside them.
 
         Args:
-            ids: the ids.
-            context: what else is known of their windows.
-            heard: what the rows have heard before, in the same windows; it changes in place. It
-                has room for T notes more.
+            ids: the ids, with Pad at either end.
+            context: what else is known about their windows.
+            heard: what the rows have heard before in these windows; it changes in place, and must
+                have room for T more notes.
         """
         ids = np.ascontiguousarray(ids, dtype=np.int64)
         programs = self.layout.programs
@@ -697,11 +702,11 @@ class SideFeatures:
         return SideInput(bag, references, moves, sounding, ends, time)
 
     def compute(self, ids: ArrayLike, context: Context | None = None) -> SideArrays:
-        """Return the side input of windows (B, T) that begin at Start or a Bar, Pad at either end.
+        """Return the side input of windows (B, T) that begin at Start or at a Bar.
 
         Args:
-            ids: the windows.
-            context: what else is known of them; None: nothing.
+            ids: the windows, with Pad at either end.
+            context: what else is known about them; None: nothing.
         """
         ids = np.asarray(ids, dtype=np.int64)
         B, T = ids.shape

@@ -9,9 +9,9 @@ from data.tokens.vocabulary import Kind, Vocabulary
 
 
 def describe(vocabulary: Vocabulary, token: int) -> str:
-    """Label an id: `Bar 4/4`, `C4`, `1/4` (a duration, in whole notes), `@1.5` (beats).
+    """Return an id as people read it: `Bar 4/4`, `C4`, `1/4` (whole notes), `@1.5` (beats).
 
-    On a grid of seconds `Bar`, `0.25s` and `@0.5s`.
+    On a grid of seconds, these are `Bar`, `C4`, `0.25s` and `@0.5s`.
     """
     grid, kind = vocabulary.grid, Kind(vocabulary.kind_of[token])
     index = token - vocabulary.first(kind)
@@ -38,13 +38,13 @@ def describe(vocabulary: Vocabulary, token: int) -> str:
 
 
 def _player(grid: Grid, program: int) -> str:
-    """Write who plays: `p40`, a program, or the name of a part."""
+    """Return who plays: a program as `p40`, or a part by its name."""
     is_part = program < len(grid.parts)
     return grid.parts[program].name if is_part else f"p{grid.general_midi(program)}"
 
 
 def _length(grid: Grid, steps: int) -> str:
-    """Write a number of steps in whole notes, or in seconds."""
+    """Return a number of steps in whole notes, or in seconds."""
     if grid.has_meter:
         return str(Fraction(steps, 4 * grid.steps_per_beat))
     return f"{steps / grid.steps_per_beat:g}s"

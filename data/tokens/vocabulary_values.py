@@ -1,4 +1,4 @@
-"""What the values of a vocabulary may be: those that some corpus could have."""
+"""The values that a vocabulary may have: those that can occur in some corpus."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ METERS = sorted(
 
 
 def widest_values(grid: Grid) -> dict[str, Any]:
-    """Return the fields of the vocabulary of every piece on a grid (see `Vocabulary`)."""
+    """Return the fields of a vocabulary for every piece on a grid (see `Vocabulary`)."""
     named = (*range(len(grid.parts)), *range(DRUMS, MOST_PROGRAM + 1))
     return {
         "meters": tuple(METERS) if grid.has_meter else (grid.default_meter,),
@@ -35,10 +35,10 @@ def widest_values(grid: Grid) -> dict[str, Any]:
 
 
 def check_values(values: dict[str, Any]) -> None:
-    """Refuse values of a vocabulary's fields (see `Vocabulary`) that no corpus has.
+    """Refuse values for a vocabulary's fields (see `Vocabulary`) that no corpus can have.
 
     Raises:
-        ValueError: the message names the field.
+        ValueError: a value is refused; the message names its field.
     """
     grid, low, high = values["grid"], values["lowest_pitch"], values["highest_pitch"]
     wide = widest_values(grid)

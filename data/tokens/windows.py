@@ -1,4 +1,4 @@
-"""What whole windows of ids say, id by id, as arrays."""
+"""Reads whole windows of ids into arrays that say, id by id, where each one stands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from data.tokens.vocabulary import Kind, Vocabulary, Words
 
 
 def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
-    """Read windows of ids (B, T) that begin at Start or at a Bar, Pad at either end.
+    """Read windows of ids (B, T) that begin at Start or at a Bar, with Pad at either end.
 
     Returns:
-        (B, T) time of the latest Bar or Position, in grid steps from the first bar; and (B, T)
-        place of the latest Note since then, -1 where there is none.
+        (B, T) the time of the latest Bar or Position, in grid steps from the first bar; and (B, T)
+        the place of the latest Note since then, or -1.
 
     Raises:
-        IndexError: an id outside the vocabulary.
+        IndexError: an id is outside the vocabulary.
     """
     ids = np.asarray(ids, dtype=np.int64)
     now, note_at = np.empty((2, *ids.shape), dtype=np.int64)
@@ -29,7 +29,7 @@ def read_windows(ids: ArrayLike, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
 
 @compiled
 def _read(words: Words, at: Cursors, ids: Ints, now: Ints, note_at: Ints) -> None:
-    """Read ids (B, T) and note what they say, (B, T) each."""
+    """Read ids (B, T), and fill `now` and `note_at`, (B, T) each."""
     B, T = ids.shape
     for row in range(B):
         here, note = at[row], -1
