@@ -1,4 +1,4 @@
-"""train.py's command line and its configurations, read into options within half a second."""
+"""Reads train.py's command line and its configurations into options, within half a second."""
 
 import re
 import sys
@@ -22,8 +22,8 @@ ADVICE = "a configuration is named by --config; fit, validate and test are the s
 NO_CONFIG = "a file that is no configuration: --config takes a .yaml, --ckpt_path a checkpoint"
 NO_END = "the run has no end: give --config FILE.yaml, --minutes or --trainer.max_steps"
 NO_FORM = "a configuration has another form than those in configs/"
-DEEPEST = 20  # levels of a configuration
-# What jsonargparse says of a value, and of a setting in a file that there is none.
+DEEPEST = 20  # the deepest that a configuration may be nested
+# What jsonargparse says about a wrong value, and about an unknown setting in a file.
 _WRONG = re.compile(r'Parser key "([\w.]+)":.*[vV]alue: (.*)', re.DOTALL)
 _MISSING = re.compile(r"Parser key \"config\": (File does not exist|Path is not a file): '(.*)'")
 _UNKNOWN = re.compile(r"Option '(\S+)' is not accepted")
@@ -35,7 +35,7 @@ def load_yaml(text: str) -> Any:
     """Return what YAML says, in time that grows with its length.
 
     Raises:
-        yaml.YAMLError: it is none, or has aliases, or goes too deep.
+        yaml.YAMLError: the text is no YAML, has aliases, or is nested too deep.
     """
     try:
         depth = 0
@@ -53,7 +53,7 @@ set_loader("yaml", load_yaml, (yaml.YAMLError,))
 
 
 def read(words: Sequence[str]) -> tuple[str, RunOptions]:
-    """Read a subcommand and its options; a mistake is one line and exit code 2."""
+    """Read a subcommand and its options; a mistake is reported as one line, with exit code 2."""
     subcommand, *rest = words
     parser = command_line(subcommand)
     try:
@@ -74,7 +74,7 @@ def read(words: Sequence[str]) -> tuple[str, RunOptions]:
 
 
 def command_line(subcommand: str) -> ArgumentParser:
-    """Return a parser of a subcommand's options; it raises ArgumentError."""
+    """Return a parser for the options of a subcommand; it raises ArgumentError."""
     parser = ArgumentParser(
         prog=f"train.py {subcommand}",
         description="Train a model, or judge it on held-out pieces.",
@@ -108,7 +108,7 @@ def _options(config: Namespace) -> RunOptions:
     """Return the options that were read.
 
     Raises:
-        ValueError: a value out of range, or something else in the place of a group.
+        ValueError: a value is out of range, or there is something else in place of a group.
     """
     said = vars(config)
     for name, kind in _groups().items():
@@ -129,7 +129,7 @@ def _checked_places(options: RunOptions, subcommand: str) -> RunOptions:
     """Return options whose files and folders can be read and written; ~ becomes the home folder.
 
     Raises:
-        OSError: the run cannot be written there, or there is no such data.
+        OSError: the run cannot be written there, or the data do not exist.
     """
     data, run = options.data, file_name(options.run)
     if subcommand == "fit":
@@ -145,7 +145,7 @@ def _checked_places(options: RunOptions, subcommand: str) -> RunOptions:
 
 
 def _in_plain_words(message: str, parser: ArgumentParser) -> str:
-    """Return what jsonargparse says of a mistake, and which option may have been meant."""
+    """Return what jsonargparse says about a mistake, and which option may have been meant."""
     if missing := _MISSING.match(message):
         return f"{missing[2]}: {'no such file' if missing[1].startswith('File') else 'not a file'}"
     if wrong := _WRONG.match(message):

@@ -1,13 +1,13 @@
-"""What is saved of a run, so that it can be stopped at any moment: checkpoints and the model.
+"""Saves a run, so that it can be stopped at any moment: its checkpoints and its model.
 
-    RUN/checkpoints/last.ckpt   from which training goes on: written after each validation, every
-                                few minutes, when the run is asked to stop, and at its end
-    RUN/checkpoints/best.ckpt   the same of the step that did best on the validation pieces
-    RUN/model.safetensors       what generate.py reads: the weights of that step; before the first
-                                validation those of the first minute
+    RUN/checkpoints/last.ckpt   where training goes on: written after each validation, every few
+                                minutes, when the run is asked to stop, and at its end
+    RUN/checkpoints/best.ckpt   the same, for the step that did best on the validation pieces
+    RUN/model.safetensors       what generate.py reads: the weights of that step, or before the
+                                first validation those of the first minute
 
-A file is replaced only when the new one is whole and on the disk. What last.ckpt holds depends on
-the steps made alone, and so does all that follows from it.
+A file is replaced only when the new one is whole and on the disk. What last.ckpt has in it depends
+only on the steps that were made, and so does all that follows from it.
 """
 
 import io
@@ -41,23 +41,23 @@ from training.finish import fitted, scored
 from training.loops import correct_counts, count_logged_steps, end_workers
 
 MODEL_NAME = "model.safetensors"
-CHECKPOINTS = "checkpoints"  # the folder, inside the run's
-MARK = b"Etude 1"  # in checkpoints that are ours; the number goes up when they hold something else
-FIRST_MODEL_SECONDS = 45.0  # of training, after which there is one to listen to
-LOCK = ".lock"  # in a run's folder: held by the process that trains there
+CHECKPOINTS = "checkpoints"  # the name of the folder inside the run's folder
+MARK = b"Etude 1"  # marks our checkpoints; the number goes up when they change
+FIRST_MODEL_SECONDS = 45.0  # seconds of training, after which there is a model to listen to
+LOCK = ".lock"  # in a run's folder: locked by the process that trains there
 
 
 class StopError(BaseException):
-    """A run that was asked to stop, and has saved where it was; no failure to be caught as one."""
+    """Raised when a run was asked to stop and has saved its state; it is not a failure to catch."""
 
     def __init__(self, signal_number: int, when: str) -> None:
         super().__init__(f"stopped by {signal.Signals(signal_number).name} {when}")
-        self.exit_code = 128 + signal_number  # as a shell has it
+        self.exit_code = 128 + signal_number  # as in a shell
 
 
 @contextmanager
 def stopped_while(doing: str) -> Iterator[None]:
-    """End a block by a StopError at once where SIGTERM or Ctrl-C asks for it."""
+    """End a block at once with a StopError if SIGTERM or Ctrl-C asks for it."""
 
     def stop(number: int, _: FrameType | None) -> None:
         raise StopError(number, f"while {doing}")
@@ -71,16 +71,16 @@ def stopped_while(doing: str) -> Iterator[None]:
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Files that are whole at any moment: written beside the old ones, in the same folder.
+    """Writes files that are whole at any moment: beside the old ones, in the same folder.
 
-    Lightning stages its own in the system's temporary folder and copies them from there, so that
-    a full disk leaves half of the new one in the place of the old.
+    Lightning first writes into the system's temporary folder, and then copies from there. If the
+    disk is full, that leaves half of the new file in place of the old one.
     """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
-        """Write a checkpoint; whoever reads `path` meets the old one or the whole new one."""
+        """Write a checkpoint; whoever reads `path` finds the old one or the whole new one."""
         content = io.BytesIO()
         torch.save(checkpoint, content)
         with zipfile.ZipFile(content, "a") as archive:
@@ -90,26 +90,26 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class Checkpoints(Checkpoint):
-    """The saving of a run in its folder, and its stop when SIGTERM or SIGINT (Ctrl-C) asks for it.
+    """Saves a run in its folder, and stops it when SIGTERM or SIGINT (Ctrl-C) asks for it.
 
-    The last weights of a run are validated too, whatever its validation interval. A run that is
-    asked to stop makes the step whole, saves it and ends; a second Ctrl-C ends it at once.
+    The last weights of a run are always validated, whatever its validation interval is. A run that
+    is asked to stop finishes its step, saves, and ends. A second Ctrl-C ends it at once.
 
     Args:
-        minutes: a checkpoint is saved at the latest so long after the one before.
+        minutes: the longest time from one checkpoint to the next.
     """
 
     def __init__(self, minutes: float) -> None:
         self.minutes = minutes
-        self.best = float("inf")  # nats per note, on the validation pieces
+        self.best = float("inf")  # the lowest nats per note on the validation pieces
         self.is_due = self.is_best = self.is_validating = False
-        self.signal_number = 0  # of the signal that asked for a stop
+        self.signal_number = 0  # the number of the signal that asked for a stop
         self.saved_step = self.resumed_step = 0
-        self.saved_at = self.began = 0.0  # seconds, by the monotonic clock
-        self.model_is_due = False  # one to listen to, before the first is validated
+        self.saved_at = self.began = 0.0  # seconds on the monotonic clock
+        self.model_is_due = False  # whether to save one to listen to before the first validation
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Start the clock and handle signals; Lightning restores their handlers at the end."""
+        """Start the clock and handle signals; Lightning restores the old handlers at the end."""
         self.saved_step, self.saved_at = trainer.global_step, time.monotonic()
         self.began, self.model_is_due = self.saved_at, self.best == float("inf")
         if threading.current_thread() is threading.main_thread():
@@ -123,7 +123,7 @@ class Checkpoints(Checkpoint):
             print("\nstopping after this step; Ctrl-C again: at once", file=sys.stderr)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
-        """Save the step before, all of whose hooks are done by now, if that is due."""
+        """Save the step before this one if that is due; all of its hooks have run by now."""
         if self.model_is_due and time.monotonic() - self.began >= FIRST_MODEL_SECONDS:
             self.model_is_due = False
             self._save_model(trainer, pl_module, None)
@@ -140,13 +140,13 @@ class Checkpoints(Checkpoint):
             trainer.should_stop = True
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Stop before a validation where that was asked for."""
+        """Stop before a validation if the run was asked to."""
         self.is_validating = trainer.state.fn == "fit" and not trainer.sanity_checking
         self.on_validation_batch_end(trainer)
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Stop in the middle of a validation, which the resumed run makes again."""
-        is_last = trainer.global_step >= trainer.max_steps > 0  # it comes to its end anyway
+        """Stop in the middle of a validation, which the resumed run will repeat."""
+        is_last = trainer.global_step >= trainer.max_steps > 0  # the run ends anyway
         if self.signal_number and self.is_validating and not is_last:
             self._save(trainer)
             raise _stop(trainer, self.signal_number)
@@ -163,19 +163,19 @@ class Checkpoints(Checkpoint):
             self._save_model(trainer, pl_module, nats)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save the end of the run, and the last model where there was nothing to validate on."""
+        """Save the end of the run, and the last model if there was nothing to validate on."""
         if self.best == float("inf"):
             self._save_model(trainer, pl_module, None)
         self._save(trainer)
         self._finish(trainer, pl_module)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Finish what is left of a run whose steps are made: Lightning does no more."""
+        """Finish a run whose steps have all been made: for Lightning, nothing is left to do."""
         if self.resumed_step >= trainer.max_steps > 0:
             self._finish(trainer, pl_module)
 
     def _finish(self, trainer: Trainer, pl_module: Any) -> None:
-        """Give the model file what is found at the end of a run (training/finish.py)."""
+        """Add to the model file what is computed at the end of a run (training/finish.py)."""
         path = Path(trainer.default_root_dir) / MODEL_NAME
         if not path.exists():
             return
@@ -200,10 +200,10 @@ class Checkpoints(Checkpoint):
         end_workers(trainer)
 
     def _save(self, trainer: Trainer) -> None:
-        """Write best.ckpt, if this step is the best, before last.ckpt, which holds its figure."""
+        """Write best.ckpt, if this step is the best, and then last.ckpt, which has its figure."""
         if trainer.global_step > self.saved_step or self.is_due:
             for log in trainer.loggers:
-                log.save()  # a run that goes on from here logs nothing before it
+                log.save()  # a run that resumes here does not log the past again
             folder = Path(trainer.default_root_dir) / CHECKPOINTS
             if self.is_best:
                 trainer.save_checkpoint(folder / "best.ckpt")
@@ -232,21 +232,21 @@ class Checkpoints(Checkpoint):
     def on_load_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Keep the step that the run goes on from."""
+        """Remember the step from which the run goes on."""
         self.resumed_step = checkpoint["global_step"]
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Have the run go on where this is saved: a validation begins anew."""
+        """Make the resumed run go on at this point; a validation begins again."""
         correct_counts(checkpoint, self.is_validating)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run has to know."""
+        """Return what a resumed run must know."""
         return {"best": self.best}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         self.best = state_dict["best"]
 
 
@@ -261,7 +261,7 @@ def _stop(trainer: Trainer, signal_number: int) -> StopError:
 
 @contextmanager
 def _explained(path: str | Path) -> Iterator[None]:
-    """Turn the error of a file that cannot be written into a line that says what to do."""
+    """Turn the error of a file that cannot be written into one line that says what to do."""
     try:
         yield
     except OSError as error:
@@ -271,7 +271,7 @@ def _explained(path: str | Path) -> Iterator[None]:
         ) from None
 
 
-# What torch and zipfile raise of files that are not what they seem.
+# What torch and zipfile raise for files that are not what they seem.
 _UNREADABLE = (
     *(RuntimeError, KeyError, TypeError, ValueError, IndexError, AttributeError),
     *(EOFError, OSError, OverflowError, RecursionError, NotImplementedError),
@@ -281,11 +281,11 @@ _UNREADABLE = (
 
 
 def read_step(path: Path) -> int:
-    """Return the number of steps that a checkpoint was saved after; nothing in it is run."""
+    """Return how many steps a checkpoint was saved after; nothing in the checkpoint is run."""
     if not path.is_file():
         raise RunError(f"{path}: no such checkpoint; train first, or give --ckpt_path")
     with suppress(*_UNREADABLE), zipfile.ZipFile(path) as archive:
-        if archive.comment == MARK and archive.testzip() is None:  # as it was written
+        if archive.comment == MARK and archive.testzip() is None:  # it is as it was written
             checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             return int(checkpoint["global_step"])
     raise RunError(
@@ -294,10 +294,10 @@ def read_step(path: Path) -> int:
 
 
 def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
-    """Return the folder of a run, and hold it for this process, alone, until `held` is left.
+    """Return the folder of a run, and lock it for this process until `held` is left.
 
-    A run that goes on from a checkpoint stays in `run`. One that begins gets a number after it
-    where that folder already holds a run, or another process trains there.
+    A run that goes on from a checkpoint stays in `run`. A new run gets a number after its name if
+    the folder already has a run in it, or if another process trains there.
 
     Raises:
         RunError: the run goes on, but another process trains there.
@@ -311,7 +311,7 @@ def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
     for number in itertools.count(1):
         folder = run if number == 1 else run.with_name(f"{run.name}-{number}")
         with ExitStack() as attempt:
-            # the process that held it before may have left a run there meanwhile
+            # the process that held it before may have left a run there in the meantime
             if not _holds_run(folder) and _hold(folder, attempt) and not _holds_run(folder):
                 held.push(attempt.pop_all())
                 break
@@ -323,7 +323,7 @@ def _holds_run(folder: Path) -> bool:
 
 
 def _hold(folder: Path, held: ExitStack) -> bool:
-    """Lock a folder, which is made where need be, until `held` is left; False: another has it."""
+    """Lock a folder until `held` is left, and make it first if need be; False: another has it."""
     missing = [path for path in folder.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK)
@@ -337,9 +337,9 @@ def _hold(folder: Path, held: ExitStack) -> bool:
 
 def _let_go(lock: FileLock, folders: Sequence[Path]) -> None:
     """Unlock the first of some folders, and remove those that are empty."""
-    with suppress(OSError):  # Windows keeps it while it is open
+    with suppress(OSError):  # Windows keeps it as long as it is open
         Path(lock.lock_file).unlink()
     lock.release()
-    with suppress(OSError):  # there is something in it
-        for path in folders:  # whichever process has made it
+    with suppress(OSError):  # the folder is not empty
+        for path in folders:  # no matter which process made it
             path.rmdir()

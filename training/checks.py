@@ -1,14 +1,14 @@
-"""Why a run is refused or stopped, in one line that says what, where, and what to do."""
+"""Refuses or stops a run, with one line that says what is wrong, where, and what to do."""
 
 import torch
 
 
 class RunError(ValueError):
-    """A run that cannot go on, or not as it was asked to; the message is one line."""
+    """Raised if a run cannot go on, or not as it was asked to; the message is one line."""
 
 
 def out_of_memory_message(error: BaseException) -> str | None:
-    """Return what to do where an error is one of memory; None for other errors."""
+    """Return what to do about an error if it is one of memory; None for other errors."""
     first = str(error).strip().partition("\n")[0]
     signs = ("out of memory", "can't allocate memory", "not enough memory")
     is_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)

@@ -1,4 +1,4 @@
-"""train.py from its checked options on: a folder for each run, and Lightning's trainer."""
+"""Runs train.py after its options are checked: a folder for each run, and Lightning's trainer."""
 
 import ctypes
 import logging
@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from common.cli import say  # first: it settles how torch's threads work
+from common.cli import say  # first, since it settles how torch's threads work
 
 # isort: split
 
@@ -43,17 +43,17 @@ class StepProgress(TQDMProgressBar):
 
     @property
     def total_train_batches(self) -> int:
-        """Batches of the whole run."""
+        """How many batches the whole run has."""
         return self.trainer.max_steps
 
     def on_train_start(self, trainer: Trainer, *_: Any) -> None:
-        """Begin where the run goes on: Lightning then starts no epoch, and knows no end."""
+        """Begin where the run goes on: there Lightning starts no epoch, and knows no end."""
         super().on_train_start(trainer)
         self.train_progress_bar.total = self.total_train_batches
         self.train_progress_bar.initial = trainer.global_step
 
     def on_train_epoch_start(self, trainer: Trainer, *_: Any) -> None:
-        """Begin as Lightning's does, under a better name than "Epoch 0"."""
+        """Begin as Lightning does, but under a better name than "Epoch 0"."""
         super().on_train_epoch_start(trainer)
         self.train_progress_bar.set_description("Training")
 
@@ -64,19 +64,19 @@ class StepProgress(TQDMProgressBar):
 
 
 class Threads(Callback):
-    """As many threads as help, on a CPU."""
+    """Uses as many threads as help, on a CPU."""
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        """Take the threads that there are."""
+        """Take all the threads that there are."""
         self.chooser = ThreadChooser(pl_module.options.n_embd)
 
     def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
-        """Give the step its threads."""
+        """Choose the number of threads for the step."""
         if trainer.strategy.root_device.type == "cpu":
             self.chooser.begin_step()
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Count the time that it took."""
+        """Record the time that the step took."""
         if trainer.strategy.root_device.type == "cpu":
             self.chooser.end_step()
 
@@ -86,7 +86,7 @@ class Threads(Callback):
 
 
 def keep_settings(options: RunOptions) -> None:
-    """Write config.yaml of a run that begins, or how long one that goes on is now."""
+    """Write config.yaml for a new run, or the new length of a run that goes on."""
     path, settings = Path(options.run) / "config.yaml", asdict(options)
     if options.ckpt_path is not None and (kept := kept_settings(path)) is not None:
         settings, trainer = kept, settings["trainer"]
@@ -95,10 +95,10 @@ def keep_settings(options: RunOptions) -> None:
 
 
 def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunOptions, int]:
-    """Settle what options leave open: the precision, the run's folder, the checkpoint to read.
+    """Settle what options leave open: the precision, the run's folder, and the checkpoint.
 
     Returns:
-        The options, and after how many steps the run goes on.
+        The options, and the number of steps after which the run goes on.
     """
     trainer, run, name, steps_made = options.trainer, options.run, options.ckpt_path, 0
     if trainer.precision is None:
@@ -122,18 +122,18 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
 
 
 def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Trainer:
-    """Return the trainer, with its callbacks and a logger to the run's folder."""
+    """Return the trainer, with its callbacks and with a logger to the run's folder."""
     settings = asdict(options.trainer)
     callbacks: list[Callback] = [
         *(Threads(), MusicMonitor(options.monitor), Checkpoints(options.checkpoint.minutes)),
     ]
     if settings["enable_progress_bar"] is not False:
         callbacks.append(StepProgress(refresh_rate=10))
-    is_fit = subcommand == "fit"  # to validate or test a run leaves its folder alone
+    is_fit = subcommand == "fit"  # validating or testing a run leaves its folder alone
     return Trainer(
         **settings,
         devices=1,
-        check_val_every_n_epoch=None,  # steps count, not epochs; there is one
+        check_val_every_n_epoch=None,  # count steps, not epochs: there is only one
         logger=RunLogger(Path(options.run), steps_made) if is_fit else False,
         callbacks=callbacks,
         plugins=[checkpoints.AtomicCheckpointIO()],
@@ -144,7 +144,7 @@ def make_trainer(subcommand: str, options: RunOptions, steps_made: int) -> Train
 
 
 def fast_precision(accelerator: str) -> Precision:
-    """Return bf16 where the processor, or the GPU that is to be used, is fast in it; else fp32."""
+    """Return bf16 if the processor, or the GPU to be used, is fast in it; otherwise fp32."""
     if accelerator != "cpu" and torch.cuda.is_available():
         is_fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
@@ -157,15 +157,15 @@ def fast_precision(accelerator: str) -> Precision:
 
 
 def retain_freed_memory() -> None:
-    """Make glibc keep what a step frees for the next, instead of mapping it anew each time."""
+    """Make glibc keep the memory that a step frees for the next, instead of mapping it again."""
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(-4, 0)  # M_MMAP_MAX: no block is a mapping of its own
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: bytes that may lie free at the top
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: bytes that may stay free at the top
 
 
 def on_thread_error(error: threading.ExceptHookArgs) -> None:
-    """Say nothing of a disk on which a thread of TensorBoard cannot write: flushing will say it."""
+    """Ignore that a thread of TensorBoard cannot write to the disk: flushing will report it."""
     if not isinstance(error.exc_value, OSError):
         threading.__excepthook__(error)
 
@@ -173,9 +173,9 @@ def on_thread_error(error: threading.ExceptHookArgs) -> None:
 def make_run(subcommand: str, options: RunOptions) -> None:
     """Train a model or judge it."""
     seed_everything(options.seed_everything, workers=True)
-    with ExitStack() as held:  # the run's folder, until the command ends
+    with ExitStack() as held:  # holds the run's folder until the command ends
         options, steps_made = settled(subcommand, options, held)
-        held.enter_context(disk_errors_name(options.run))  # of what Lightning writes there
+        held.enter_context(disk_errors_name(options.run))  # for what Lightning writes there
         data = MusicDataModule(options.data, options.model.context_length)
         options, data = with_windows(options, data)
         options = with_beginning(options, data)
@@ -184,7 +184,7 @@ def make_run(subcommand: str, options: RunOptions) -> None:
         module = MusicModule(options.model)
         trainer = make_trainer(subcommand, options, steps_made)
         if subcommand == "fit":
-            data.prepare_data()  # where that fails, nothing is written
+            data.prepare_data()  # if this fails, nothing is written
             keep_settings(options)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
 
@@ -201,10 +201,10 @@ def run(subcommand: str, options: RunOptions) -> None:
     except StopError as stop:
         fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
     except SystemExit as stop:
-        if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning leaves with 1, and no word
+        if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1, in silence
             raise stop.__context__ from None
         raise
-    except SIGTERMException:  # Lightning would leave with 0, as if the run had come to its end
+    except SIGTERMException:  # Lightning would exit with 0, as if the run had ended
         fail("stopped by SIGTERM; --ckpt_path last goes on", 128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))

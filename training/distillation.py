@@ -1,4 +1,4 @@
-"""Trained decoders whose expectations, or whose weights, a run takes over."""
+"""Takes over the predictions, or the weights, of trained decoders."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,14 +24,15 @@ from training.checks import RunError
 from training.options import RunOptions
 from training.warm_start import take_weights
 
-BASE = "base"  # the model that ships for runs to begin with
+BASE = "base"  # the model that comes with Etude for runs to begin with
 
 
 class Teachers(nn.Module):
-    """Decoders that share the windows of each batch at random: each window has one teacher.
+    """Decoders that divide the windows of each batch among them at random, one teacher a window.
 
-    A loss that is linear in the expected probabilities then has, on average, the gradient that
-    the mean of all teachers would give it, at the cost of one of them. All are of one vocabulary.
+    The loss is linear in the teacher's probabilities. So on average it has the same gradient as
+    with the mean of all teachers, at the cost of a single one. All teachers have the same
+    vocabulary.
     """
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
@@ -42,9 +43,9 @@ class Teachers(nn.Module):
 
     @torch.no_grad()
     def forward(self, ids: Tensor, side: SideInput[Tensor] | None) -> Tensor:
-        """Return logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
+        """Return the logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
         count = len(self.decoders)
-        places = -(-len(ids) // count) * count  # the windows, and more for equal shares
+        places = -(-len(ids) // count) * count  # the windows, filled up to equal shares
         teacher = torch.randperm(places)[: len(ids)].to(ids.device) % count  # (B,)
         logits = []
         for number, decoder in enumerate(self.decoders):
@@ -57,9 +58,10 @@ class Teachers(nn.Module):
 def read_teachers(
     paths: Sequence[str | Path], data: MusicDataModule, context_length: int
 ) -> Teachers:
-    """Read trained models that can teach one that learns from windows of the given data.
+    """Read trained models that can teach a model which learns from windows of these data.
 
-    A file that is no model, or whose model cannot read such windows, is refused by a RunError.
+    Raises:
+        RunError: a file is no model, or its model cannot read such windows.
     """
     decoders = []
     for path in paths:
@@ -81,10 +83,10 @@ def read_teachers(
 
 
 def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
-    """Return the options with the model that a run begins with: of `auto` BASE or none.
+    """Return the options with the model that a run begins with; `auto` becomes BASE or none.
 
-    It serves music of few instruments, and a decoder of its own shape. A run that goes on, or is
-    judged, has the weights of its checkpoint.
+    BASE fits music of few instruments, and a decoder of its own shape. A run that goes on, or is
+    judged, has the weights of its checkpoint instead.
     """
     model = options.model
     if options.ckpt_path is not None:
@@ -101,9 +103,10 @@ def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
 
 
 def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> None:
-    """Give a decoder, which is to learn from the data, the weights of a trained one.
+    """Give a decoder that is to learn from the data the weights of a trained one.
 
-    A file that is no model, or one of another shape, is refused by a RunError.
+    Raises:
+        RunError: the file is no model, or its model has another shape.
     """
     content = _content("model.begin_with", path)
     trained, ours = decoder_of(content.network), data.vocabulary
@@ -117,8 +120,8 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
         decoder.load_state_dict(decoder.state_dict() | trained.state_dict())
         return
     theirs = None
-    if config.n_programs and own.n_programs:  # of more, features are not told by instrument
-        with suppress(ValueError):  # it learned no music
+    if config.n_programs and own.n_programs:  # with too many, features are not told by instrument
+        with suppress(ValueError):  # it learned something other than music
             theirs = Vocabulary.from_json(content.vocabulary_json)
     if theirs is None or not isinstance(ours, Vocabulary):
         raise RunError(
@@ -131,7 +134,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
 
 
 def _differences(trained: DecoderOptions, own: DecoderOptions) -> list[str]:
-    """Return what differs in the shapes of a trained decoder and of our own."""
+    """Return how the shape of a trained decoder differs from that of our own."""
     return [
         f"{name} {before}, not {now}"
         for name in SHAPE

@@ -1,4 +1,4 @@
-"""What is found at the end of a run, once, and kept with the model."""
+"""Computes, once, at the end of a run, what is kept with the model."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,12 +12,12 @@ from generation.model import Model
 from model.decoding import decoder_of, network_of
 from model.serialization import ModelFile
 
-FITTING_SHARE = 0.1  # of the tokens of a training, at most, are written to find how it samples,
-FITTING_TOKENS = 150_000  # and no more than these, a minute of one core; likewise for its critic
+FITTING_SHARE = 0.1  # share of the tokens of a run that may be written to fit its sampling
+FITTING_TOKENS = 150_000  # and never more than these, a minute of one core; likewise its critic
 
 
 def scored(content: ModelFile, pl_module: Any) -> ModelFile:
-    """Return a model with its figure and temperature on all validation pieces, not on a sample."""
+    """Return the model with its figure and temperature on all validation pieces, not a sample."""
     pieces = pl_module.data.val_dataloader()
     if content.record.valid_pieces == pieces.total or pieces.count == pieces.total:
         return content
@@ -31,12 +31,12 @@ def scored(content: ModelFile, pl_module: Any) -> ModelFile:
 
 
 def fitted(content: ModelFile, data: Any, steps: int) -> ModelFile:
-    """Return a model that knows how it samples best, and judges, if it writes music.
+    """Return the model with its best way to sample, and with a critic, if it writes music.
 
     Args:
         content: the model.
         data: the `MusicDataModule` of the run.
-        steps: how many the run made.
+        steps: how many steps the run made.
     """
     style = from_json(Style, content.style_json)
     if style.temperature is not None or not data.source.some_pieces:

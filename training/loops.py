@@ -1,6 +1,6 @@
-"""What a run touches of Lightning's loops, which Lightning does not promise; it stands here alone.
+"""What a run changes in Lightning's loops, which Lightning does not promise to keep: all of it.
 
-tests/training/test_loops.py says what to look at where a new Lightning has them otherwise.
+tests/training/test_loops.py says what to look at if a new Lightning has changed them.
 """
 
 from typing import Any
@@ -9,20 +9,20 @@ from lightning.pytorch import Trainer
 
 
 def count_logged_steps(trainer: Trainer) -> None:
-    """Correct what Lightning counts as logged steps: one too many after some ways to resume."""
+    """Correct how many logged steps Lightning counts: one too many after some ways to resume."""
     trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
 
 
 def end_workers(trainer: Trainer) -> None:
-    """End the workers that read batches, which Lightning leaves waiting in a validation."""
+    """End the workers that read batches, which Lightning leaves waiting during a validation."""
     trainer.fit_loop.teardown()
 
 
 def correct_counts(checkpoint: dict[str, Any], is_validating: bool) -> None:
-    """Correct Lightning's counts: of batches that are done only; a validation begins anew.
+    """Correct Lightning's counts: only batches that are done count; a validation begins again.
 
-    Lightning's depend on the hook in which they are saved, and from some of them it would resume
-    without the validation, or a step further on.
+    Lightning's counts depend on the hook in which they are saved. From some hooks, it would resume
+    without the validation, or one step too far.
     """
     loops = checkpoint["loops"]["fit_loop"]
     training = loops["epoch_loop.batch_progress"]

@@ -31,15 +31,15 @@ from training.loss import cross_entropy, expected_cross_entropy
 from training.optimizer import MuonAdamW, trapezoid
 from training.options import ModelOptions
 
-TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # 0.8 to 2, tried in validation
-BEGUN_RATES = 0.3  # of a run that begins with a model, by those of others
+TEMPERATURES = tuple(step / 20 for step in range(16, 41))  # from 0.8 to 2, tried in validation
+BEGUN_RATES = 0.3  # factor on the learning rates of a run that begins with a model
 
 
 def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
-    """Return a new decoder of what the data hold.
+    """Return a new decoder that fits the data.
 
     Raises:
-        RunError: it is of a shape that no decoder has.
+        RunError: no decoder can have this shape.
     """
     shape = vars(options) | data.side_shape | {"vocabulary_size": data.vocabulary.size}
     try:
@@ -51,7 +51,7 @@ def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
 
 
 def optimizer_for(decoder: Decoder, options: ModelOptions, precision: str) -> MuonAdamW:
-    """Return the optimizer of a decoder that is trained at a precision, as Lightning names it."""
+    """Return the optimizer for a decoder; the precision has Lightning's name."""
     share = BEGUN_RATES if options.begin_with else 1.0
     return MuonAdamW(
         decoder,
@@ -63,19 +63,19 @@ def optimizer_for(decoder: Decoder, options: ModelOptions, precision: str) -> Mu
 
 
 class MusicModule(LightningModule):
-    """A decoder in training; it is built in `configure_model`, from the data's vocabulary."""
+    """A decoder in training; `configure_model` builds it, from the data's vocabulary."""
 
     decoder: Decoder
     kind_of: Tensor  # int64 (V,), the kind of each id
-    tallies: list[Tally]  # of the pieces scored so far, one for each temperature
-    hits: Ints  # (2, K), of the same pieces, as `hits_by_kind` counts them
+    tallies: list[Tally]  # sums over the pieces scored so far, one for each temperature
+    hits: Ints  # (2, K) for the same pieces, as `hits_by_kind` counts them
 
     def __init__(self, options: ModelOptions) -> None:
         super().__init__()
         self.options = options
         self.seed: int | None = None
-        self.teachers: list[Teachers] = []  # one at most; in a list, its weights are not ours
-        self.tokens = 0  # trained on since `clock_start`
+        self.teachers: list[Teachers] = []  # at most one; in a list, its weights are not ours
+        self.tokens = 0  # tokens that were trained on since `clock_start`
         self.clock_start = self.paused_at = 0.0  # seconds
 
     @property
@@ -85,14 +85,15 @@ class MusicModule(LightningModule):
         return data
 
     def _is_logged(self, step: int) -> bool:
-        """Return whether figures of this step, counted from 1, are logged."""
+        """Return whether the figures of this step, counted from 1, are logged."""
         interval: int = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
         return step % interval == 0
 
     def configure_model(self) -> None:
-        """Build the decoder, now that the datamodule knows the vocabulary; only once.
+        """Build the decoder once, now that the datamodule knows the vocabulary.
 
-        A decoder that needs another side input than the data have is refused by a RunError.
+        Raises:
+            RunError: the decoder needs another side input than the data have.
         """
         if hasattr(self, "decoder"):
             return
@@ -104,14 +105,14 @@ class MusicModule(LightningModule):
         self.register_buffer("kind_of", kind_of, persistent=False)
 
     def forward(self, ids: Tensor, side: SideInput[Tensor] | None = None) -> Tensor:
-        """Return logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
+        """Return the logits (B, T, V) for int64 ids (B, T) and their side input, if any."""
         logits: Tensor = self.decoder(ids, side=side)
         return logits
 
     # Training
 
     def on_fit_start(self) -> None:
-        """Keep the run's seed, from which each step's is derived, and read the teachers."""
+        """Remember the run's seed, from which that of each step follows, and read the teachers."""
         if self.seed is None:  # a run that goes on has it from its checkpoint
             self.seed = torch.initial_seed()
         if self.options.teachers:
@@ -124,16 +125,18 @@ class MusicModule(LightningModule):
         self.tokens, self.clock_start = 0, time.perf_counter()
 
     def on_train_batch_start(self, batch: TrainingBatch, batch_idx: int) -> None:
-        """Seed the step's dropout by its number, so that a resumed run draws the same."""
+        """Seed the dropout of each step by its number, so that a resumed run draws the same."""
         assert self.seed is not None
         entropy = [self.seed, self.global_step]
         torch.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]))
 
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:
-        """Return the cross-entropy in nats, (), a mean over the scored tokens of the batch.
+        """Return the cross-entropy in nats, (): the mean over the scored tokens of the batch.
 
-        The targets are the tokens that follow, or what teachers expect. A loss that is not finite
-        is a RunError.
+        The targets are the tokens that follow, or the probabilities of teachers.
+
+        Raises:
+            RunError: the loss is not finite.
         """
         logits, targets = self(batch["ids"], batch["side"]), batch["targets"]
         if self.teachers:
@@ -162,7 +165,7 @@ class MusicModule(LightningModule):
         self._log_accuracy("train", hits)
 
     def _loss_error(self, loss: Tensor) -> RunError:
-        """Return the error of a loss that is not finite, with what may explain it."""
+        """Return the error for a loss that is not finite, with what may explain it."""
         name = self._first_not_finite()
         cause = f"{name} is not finite" if name else "all weights are finite"
         return RunError(
@@ -175,7 +178,7 @@ class MusicModule(LightningModule):
         return next((name for name, weight in weights if not weight.isfinite().all()), None)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the norm of the gradients, before it is clipped, and the learning rates."""
+        """Log the norm of the gradients, before they are clipped, and the learning rates."""
         if self._is_logged(self.global_step + 1):
             gradients = [weight.grad for weight in self.parameters() if weight.grad is not None]
             self.log("optimizer/gradient_norm", get_total_norm(gradients))
@@ -183,7 +186,7 @@ class MusicModule(LightningModule):
                 self.log(f"optimizer/learning_rate_{name}", group["lr"])
 
     def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:
-        """Log tokens a second since this was last logged, and the memory in use."""
+        """Log the tokens a second since the last such log, and the memory in use."""
         if self._is_logged(self.global_step):
             seconds = time.perf_counter() - self.clock_start
             self.log("resources/tokens_per_second", self.tokens / seconds)
@@ -195,7 +198,7 @@ class MusicModule(LightningModule):
             self.on_train_start()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """Return Muon and AdamW, whose rates rise, hold and fall to 0 at the run's last step."""
+        """Return Muon and AdamW; their rates rise, stay, and fall to 0 at the run's last step."""
         options, total = self.options, self.trainer.max_steps
         optimizer = optimizer_for(self.decoder, options, str(self.trainer.precision))
         shares = options.warm_up, options.cool_down
@@ -209,7 +212,7 @@ class MusicModule(LightningModule):
         self.paused_at = time.perf_counter()
 
     def on_validation_epoch_start(self) -> None:
-        """Forget the pieces that were scored before, and the temperature found with them."""
+        """Forget the pieces that were scored before, and the temperature that they gave."""
         self._begin_tallies(self.decoder)
 
     def _begin_tallies(self, decoder: Decoder) -> None:
@@ -246,10 +249,10 @@ class MusicModule(LightningModule):
     test_step = validation_step
 
     def on_validation_epoch_end(self) -> None:
-        """Log exact averages, totals over totals; while fitting, at the best temperature.
+        """Log exact averages, totals over totals; within a run, at the best temperature.
 
-        A model that has learned few pieces by heart is overconfident. One number, by which logits
-        are divided outside of training, mends that (Guo et al. 2017, section 4.2).
+        A model that has learned a few pieces by heart is overconfident. A single number corrects
+        this: outside of training, logits are divided by it (Guo et al. 2017, section 4.2).
         """
         temperature = self._log_tally("valid")
         if self._is_fitting:
@@ -257,10 +260,10 @@ class MusicModule(LightningModule):
             self.log("valid/temperature", temperature)
 
     def score_all(self, decoder: Decoder) -> float:
-        """Score all validation pieces; validations while fitting may have scored a sample.
+        """Score all validation pieces; within a run, only a sample of them may have been scored.
 
         Args:
-            decoder: in evaluation mode; it gets the temperature at which they are likeliest.
+            decoder: in evaluation mode. It gets the temperature at which the pieces are likeliest.
 
         Returns:
             Its nats per note.
@@ -277,7 +280,7 @@ class MusicModule(LightningModule):
 
     @property
     def _is_fitting(self) -> bool:
-        """Whether this is a validation within a run, and not of a finished one."""
+        """Whether this validation is within a run, and not of a finished one."""
         return self.trainer.state.fn == TrainerFn.FITTING
 
     @property
@@ -285,7 +288,7 @@ class MusicModule(LightningModule):
         return TEMPERATURES if self._is_fitting else (1.0,)
 
     def on_validation_end(self) -> None:
-        """Take validation, and what callbacks did in it, out of the tokens a second."""
+        """Leave the time of validation, and of callbacks in it, out of the tokens a second."""
         self.clock_start += time.perf_counter() - self.paused_at
 
     def on_test_epoch_end(self) -> None:
@@ -297,12 +300,12 @@ class MusicModule(LightningModule):
         return self.data.vocabulary.kind_names
 
     def _likeliest(self) -> tuple[Tally, float]:
-        """Return the sums over all pieces at the temperature where they are likeliest, and that."""
+        """Return the sums over all pieces at the temperature where they are likeliest, and it."""
         best = int(np.argmin([tally.nats.sum() for tally in self.tallies]))
         return self.tallies[best], self._temperatures[best]
 
     def _log_tally(self, split: str) -> float:
-        """Log the figures of a split; return the temperature at which it is likeliest."""
+        """Log the figures of a split; return the temperature at which the split is likeliest."""
         tally, temperature = self._likeliest()
         self.log(f"{split}/nats_per_note", tally.per_note, prog_bar=True)
         self.log(f"{split}/loss", tally.per_token)
@@ -315,20 +318,21 @@ class MusicModule(LightningModule):
         return temperature
 
     def _log_accuracy(self, split: str, hits: Ints) -> None:
-        """Log the accuracy of each kind that occurs, of `hits`, (2, K)."""
+        """Log the accuracy for each kind that occurs, from `hits`, (2, K)."""
         for name, (right, count) in zip(self._kind_names, hits.T.tolist(), strict=True):
             figure = f"{split}/accuracy_{name}"
             if count:
                 self.log(figure, right / count)
             elif split == "train" and figure in self.trainer.callback_metrics:
-                self.log(figure, math.nan)  # or Lightning would log that of an earlier step
+                self.log(figure, math.nan)  # else Lightning would log that of an earlier step
 
     # Checkpoints
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add options and seed, and the vocabulary and side input that the weights are for.
+        """Add the options, the seed, and the vocabulary and side input that the weights fit.
 
-        Weights that are not finite are refused by a RunError, so the checkpoint before stays.
+        Raises:
+            RunError: a weight is not finite, so the checkpoint before this one stays.
         """
         if name := self._first_not_finite():
             raise RunError(
@@ -340,17 +344,20 @@ class MusicModule(LightningModule):
         checkpoint |= self._told_by_data()
 
     def _told_by_data(self) -> dict[str, Any]:
-        """Return what the weights are for."""
+        """Return what the weights must fit."""
         return {"vocabulary": self.data.vocabulary.to_json(), "side_shape": self.data.side_shape}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse weights of another model, or that were trained on other tokens, by a RunError.
+        """Refuse the weights of another model, or those trained on other tokens.
 
-        A run that goes on must have all the settings that it began with; one that is only
-        validated or tested, those that give the decoder its shape.
+        A run that goes on must have all the settings with which it began. One that is only
+        validated or tested needs those that give the decoder its shape.
+
+        Raises:
+            RunError: the weights are refused.
         """
         saved = checkpoint["hyper_parameters"]
-        began = saved.get("begin_with")  # which settles the rates, too
+        began = saved.get("begin_with")  # this settles the rates, too
         self.options = replace(self.options, begin_with=began)
         ours = asdict(self.options)
         if changed := [

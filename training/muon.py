@@ -1,4 +1,4 @@
-"""Muon, as fast as it can be: matrices of one shape together."""
+"""Muon, made fast by updating all matrices of one shape together."""
 
 import math
 from collections import defaultdict
@@ -13,9 +13,9 @@ from model.threads import steady_products
 
 
 class BatchedMuon(Muon):
-    """torch's Muon, with matrices of one shape orthogonalized in one batched product.
+    """torch's Muon, which orthogonalizes all matrices of one shape in one batched product.
 
-    The iteration is in bfloat16, as in torch, or in float32: whichever is faster in training.
+    The iteration is in bfloat16, as in torch, or in float32, whichever makes training faster.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BatchedMuon(Muon):
             if not (state := self.state[weight]):
                 state["momentum_buffer"] = torch.zeros_like(weight.grad)
             average = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
-            update = weight.grad.lerp(average, momentum)  # Nesterov's
+            update = weight.grad.lerp(average, momentum)  # Nesterov's momentum
             update = update if len(update) <= update.shape[1] else update.mT
             updates.append(update.to(self.iterate_in))
         matrices = torch.stack(updates)
@@ -62,10 +62,10 @@ class BatchedMuon(Muon):
 
 
 def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
-    """Move matrices near the closest orthogonal ones, by Newton and Schulz (Jordan 2024).
+    """Move matrices close to the nearest orthogonal ones, by Newton-Schulz steps (Jordan 2024).
 
-    A step is x <- (a + b G + c G^2) x, where G = x x^T. The matrices are bfloat16 (N, m, n),
-    m <= n, each of norm 1; the coefficients are a, b and c.
+    Each step is x <- (a + b G + c G^2) x, where G = x x^T. The matrices are bfloat16 (N, m, n), m
+    <= n, each with norm 1. The coefficients are a, b and c.
     """
     a, b, c = coefficients
     with steady_products():
@@ -78,8 +78,8 @@ def _orthogonalize_bf16(x: Tensor, coefficients: tuple[float, float, float], ste
 def _orthogonalize(x: Tensor, coefficients: tuple[float, float, float], steps: int) -> Tensor:
     """Do the same in float32, with half of the products.
 
-    The factors a + b G + c G^2 of all steps commute, so that they and G are computed without x,
-    m by m; for this bfloat16 has too few digits.
+    The factors a + b G + c G^2 of all steps commute. So the factors and G, which are m by m, can be
+    computed without x. bfloat16 has too few digits for this.
     """
     a, b, c = coefficients
     gram, factors = x.bmm(x.mT), list[Tensor]()

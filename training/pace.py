@@ -1,4 +1,4 @@
-"""How many steps a run makes in so many minutes: some are timed before it begins."""
+"""Finds how many steps a run can make in its minutes, by timing some before it begins."""
 
 import time
 from dataclasses import replace
@@ -17,15 +17,15 @@ from training.loss import cross_entropy
 from training.module import decoder_for, optimizer_for
 from training.options import RunOptions
 
-TIMED_SECONDS = 8.0  # of steps; the median of the later half counts
-STEPS_SHARE = 0.75  # of the time; validation, music and what is found at the end take the rest
+TIMED_SECONDS = 8.0  # seconds of steps; the median of the later half counts
+STEPS_SHARE = 0.75  # of the time; validation, music and the end of the run take the rest
 LEAST_STEPS = 20
-MOST_PASSES = 8  # through the training pieces, of a run that begins with a model: it learns fast
-VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # from one to the next at least; in a run
+MOST_PASSES = 8  # through the training pieces, if a run begins with a model: it learns fast
+VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # the least from one to the next; the most in a run
 
 
 def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
-    """Return the options with the number of steps that fit the minutes of a run, where they decide.
+    """Return the options with the number of steps that fit into the run's minutes, if these decide.
 
     A run that goes on makes the steps that its config.yaml has.
 
@@ -55,14 +55,14 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
 
 
 def _enough_steps(options: RunOptions, data: MusicDataModule) -> int:
-    """Return the steps after which a run that begins with a model learns pieces by heart."""
+    """Return after how many steps a run that begins with a model would learn pieces by heart."""
     tokens = len(data.corpus.split("train").tokens)
     of_a_step = options.data.batch_size * options.model.context_length
     return max(LEAST_STEPS, MOST_PASSES * tokens // of_a_step)
 
 
 def _steps_before(options: RunOptions) -> tuple[int, int]:
-    """Return the steps of a run that goes on, and between its validations."""
+    """Return how many steps a run that goes on has, and how many lie between validations."""
     path = Path(options.run) / "config.yaml"
     trainer = (kept_settings(path) or {"trainer": {}})["trainer"]
     steps, interval = trainer.get("max_steps"), trainer.get("val_check_interval")
@@ -73,7 +73,7 @@ def _steps_before(options: RunOptions) -> tuple[int, int]:
 
 
 def kept_settings(path: Path) -> dict[str, Any] | None:
-    """Return the settings in a run's config.yaml; None: it has none of a trainer."""
+    """Return the settings in a run's config.yaml; None: there are none for a trainer."""
     try:
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
@@ -83,7 +83,7 @@ def kept_settings(path: Path) -> dict[str, Any] | None:
 
 
 def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
-    """Time steps of a decoder like the one to be trained; the run's random numbers stay."""
+    """Time the steps of a decoder like the one to be trained; the run's random numbers stay."""
     data.prepare_data()
     has_gpu = options.trainer.accelerator != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if has_gpu else "cpu")
@@ -105,9 +105,9 @@ def _seconds_a_step(options: RunOptions, data: MusicDataModule) -> float:
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
-            loss.item()  # a GPU has computed it by then
+            loss.item()  # waits until a GPU has computed it
 
-        step()  # the first on a machine compiles: it does not count
+        step()  # the first step on a machine compiles, and does not count
         times, began = list[float](), time.monotonic()
         while time.monotonic() - began < TIMED_SECONDS or not times:
             start = time.perf_counter()

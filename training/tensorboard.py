@@ -1,7 +1,7 @@
 """What TensorBoard shows of a run: its figures, its settings, and music that the model writes.
 
-Each picture or sound is made by a function of its own, so that where one fails the others are
-still seen. A picture and a sound never share a tag: TensorBoard would show only one of the two.
+A separate function makes each picture or sound, so that if one fails the others are still seen. A
+picture and a sound never share a tag, since TensorBoard would show only one of the two.
 """
 
 import math
@@ -39,27 +39,27 @@ from rendering.png import png_bytes
 from training.checkpoints import is_stopping
 from training.options import MonitorOptions
 
-# What a sound font, a full disk, little memory or an odd corpus may raise where samples are shown.
+# What a sound font, a full disk, too little memory or an odd corpus may raise when samples are
+# shown.
 PASSED_OVER = (
     *(ArithmeticError, AttributeError, ImportError, LookupError, MemoryError),
     *(OSError, RuntimeError, TypeError, ValueError),
 )
-SAMPLE_RATE = 22_050  # of the audio, in Hz; the event files grow with it
+SAMPLE_RATE = 22_050  # of the audio, in Hz; larger rates make larger event files
 SAMPLES, SAMPLE_BARS = 2, 4
-SHOWN_SEQUENCES, SHOWN_IDS = 8, 64  # that are no music: as many, and of each as many ids
+SHOWN_SEQUENCES, SHOWN_IDS = 8, 64  # of sequences that are not music, and of the ids of each
 ATTENTION_TOKENS = 16  # of a held-out piece
 NOTATION_WIDTH = 900  # pixels
-# TensorBoard shows groups by the alphabet, and the first two unfolded: `learning` and `music`.
+# TensorBoard sorts groups by name, and unfolds the first two: `learning` and `music`.
 LEARNING = ("nats_per_note", "loss", "temperature")
 
 
 class RunLogger(TensorBoardLogger):
-    """A logger to a run's own folder, without the charts that say nothing here.
+    """Logs to a run's own folder, without the charts that say nothing here.
 
-    Validation stands beside training in each chart, in a color of its own: it is logged under the
-    same tags as a run named `valid` inside the run. Figures stand at the number of steps made. Of
-    a run that goes on after `steps_made`, events of later steps, which a killed run has left, are
-    hidden.
+    Each chart shows validation beside training, in a color of its own: it is logged under the same
+    tags, as a run named `valid` inside the run. Figures stand at the number of steps made. If a run
+    goes on after `steps_made`, events of later steps, left by a killed run, are hidden.
     """
 
     def __init__(self, folder: Path, steps_made: int = 0) -> None:
@@ -71,7 +71,7 @@ class RunLogger(TensorBoardLogger):
             default_hp_metric=False,
             purge_step=self.purge_step,
         )
-        # TensorBoard reads a folder's files in the order of the seconds in their names.
+        # TensorBoard reads the files of a folder in the order of the seconds in their names.
         names = [path.name for path in folder.rglob("events.out.tfevents.*")]
         latest = max((int(name.split(".")[3]) for name in names), default=0)
         while int(time.time()) == latest:
@@ -81,7 +81,8 @@ class RunLogger(TensorBoardLogger):
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Log as Lightning does, but count steps from 1.
 
-        Left out are the epoch (there is one) and NaN, the accuracy of a kind that a step lacks.
+        The epoch is left out, since there is only one. So is NaN, the accuracy of a kind that does
+        not occur in a step.
         """
         step = None if step is None else step + 1
         known = (name for name in metrics if name != "epoch" and not math.isnan(metrics[name]))
@@ -95,7 +96,7 @@ class RunLogger(TensorBoardLogger):
 
     def save(self) -> None:
         """Write what was logged so far."""
-        self.experiment.flush()  # and no hparams.yaml, as Lightning's would write
+        self.experiment.flush()  # unlike Lightning, without hparams.yaml
         if self._valid is not None:
             self._valid.flush()
 
@@ -107,7 +108,7 @@ class RunLogger(TensorBoardLogger):
 
 
 def shown_tag(name: str) -> str:
-    """Return the tag under which a figure that Lightning logs is shown."""
+    """Return the tag under which one of Lightning's figures is shown."""
     group, _, figure = name.partition("/")
     if group not in ("train", "valid", "test"):
         return name
@@ -115,26 +116,26 @@ def shown_tag(name: str) -> str:
 
 
 class LeaveOffError(Exception):
-    """Samples are left: there is no more time for them, or the run is asked to stop."""
+    """Raised to leave off samples: there is no more time for them, or the run is asked to stop."""
 
 
 class MusicMonitor(Callback):
-    """What TensorBoard shows of a run beside its figures: settings, corpus, and what is learned.
+    """Shows a run in TensorBoard: its settings, its corpus, and what the model has learned.
 
-    A few times a run it logs music that the model writes, and attention maps; of sequences that are
-    no music, some that it writes, as text. What cannot be shown, or what there is no time for, is
-    reported once in a line. Training goes on to the same weights as if nothing were shown.
+    A few times in a run, it logs music that the model writes, and attention maps; if the sequences
+    are not music, it logs some that the model writes, as text. What cannot be shown, or has no
+    time, is reported once in one line. Training leads to the same weights as if nothing were shown.
     """
 
     clock = staticmethod(time.perf_counter)  # seconds
 
     def __init__(self, options: MonitorOptions) -> None:
         self.times, self.share = options.times, options.share
-        self.started = self.taken = 0.0  # seconds: when training began, and what samples took
+        self.started = self.taken = 0.0  # seconds: when training began, and how long samples took
         self.reported: set[str] = set()  # what could not be shown
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log settings and corpus; a run that goes on has logged them, and what was due by then."""
+        """Log settings and corpus; a run that goes on has done so, and logged what was due."""
         writer, corpus = _writer(trainer), trainer.datamodule.corpus  # type: ignore[attr-defined]
         if trainer.global_step == 0:
             with self._guarded("the configuration", pl_module.device):
@@ -143,7 +144,7 @@ class MusicMonitor(Callback):
             with self._guarded("the corpus", pl_module.device):
                 writer.add_text("run/corpus", f"```\n{corpus.full_report()}\n```")
         if self.times and self.share and isinstance(corpus, Corpus):
-            with self._guarded("samples", pl_module.device):  # compiles, which is no sample's time
+            with self._guarded("samples", pl_module.device):  # compiles before samples are timed
                 network = network_of(cast(Decoder, pl_module.decoder))
                 next(
                     iter(Writing(Model(network, corpus.vocabulary), Request(length=Length(bars=1))))
@@ -151,7 +152,7 @@ class MusicMonitor(Callback):
         self.started = self.clock()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
-        """Log what the model has learned, where that is due."""
+        """Log what the model has learned, if that is due."""
         due = {round(trainer.max_steps * part / self.times) for part in range(1, self.times + 1)}
         step = trainer.global_step
         if step not in due:
@@ -179,10 +180,10 @@ class MusicMonitor(Callback):
         pl_module: LightningModule,
         check: Callable[[], None],
     ) -> None:
-        """Log samples; `check` raises LeaveOffError where there is no time for more."""
+        """Log samples; `check` raises LeaveOffError if there is no time for more."""
         corpus, step = trainer.datamodule.corpus, trainer.global_step  # type: ignore[attr-defined]
         check()
-        # the weights go on changing, so what is shown is a copy
+        # the weights keep changing, so a copy is shown
         network = network_of(cast(Decoder, pl_module.decoder))
         if not isinstance(corpus, Corpus):
             log_sequences(writer, SequenceModel(network, corpus.vocabulary), step)
@@ -210,7 +211,7 @@ class MusicMonitor(Callback):
     def _guarded(self, what: str, device: torch.device) -> Iterator[None]:
         """Run a block with random numbers of its own, and pass over its errors.
 
-        Signals and Lightning's own ways to stop a run go through.
+        Signals, and Lightning's own ways to stop a run, are not passed over.
         """
         try:
             with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -228,16 +229,16 @@ def _writer(trainer: Trainer) -> SummaryWriter:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model at a step of its training, and what it has written."""
+    """A model at some step of its training, and what it has written."""
 
-    writer: SummaryWriter  # to the run's folder
-    corpus: Corpus  # that the model is trained on
+    writer: SummaryWriter  # writes to the run's folder
+    corpus: Corpus  # the corpus that the model is trained on
     model: Model
-    step: int  # how many were made
-    samples: list[Score]  # from nothing
+    step: int  # how many steps were made
+    samples: list[Score]  # pieces written from nothing
 
     def log_png(self, tag: str, png: bytes) -> None:
-        """Add the content of a PNG file."""
+        """Log the content of a PNG file."""
         width, height = struct.unpack_from(">II", png, 16)
         image = Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
         file = self.writer._get_file_writer()
@@ -245,7 +246,7 @@ class Snapshot:
 
 
 def log_sequences(writer: SummaryWriter, model: SequenceModel, step: int) -> None:
-    """Log how sequences begin that a model writes by itself, from the same chance each time."""
+    """Log how sequences begin that the model writes by itself, by the same seeds each time."""
     rows = [[*islice(stream(model, random_seed=n), SHOWN_IDS)] for n in range(SHOWN_SEQUENCES)]
     lines = "\n".join(model.vocabulary.words(row) for row in rows)
     writer.add_text("samples", f"```\n{lines}\n```", step)
@@ -259,14 +260,14 @@ def log_rolls(shown: Snapshot) -> None:
 
 
 def log_notation(shown: Snapshot) -> None:
-    """Engrave them."""
+    """Engrave the samples."""
     for number, score in enumerate(shown.samples, start=1):
         if has_notation(score.grid):
             shown.log_png(f"music/score_{number}", notation_png(score, NOTATION_WIDTH))
 
 
 def log_audio(shown: Snapshot) -> None:
-    """Play them."""
+    """Play the samples."""
     for number, score in enumerate(shown.samples, start=1):
         audio, tag = render_audio(score, SAMPLE_RATE), f"music/audio_{number}"
         shown.writer.add_audio(tag, audio, shown.step, sample_rate=SAMPLE_RATE)
@@ -283,7 +284,7 @@ def log_attention(shown: Snapshot) -> None:
         shown.log_png(tag, png_bytes(draw_attention(heads[None], labels, [layer])))
 
 
-# By what is reported where one fails.
+# By the name that is reported if one of them fails.
 LOGGED: dict[str, Callable[[Snapshot], None]] = {
     "the piano rolls of samples": log_rolls,
     "the notation of samples": log_notation,

@@ -1,8 +1,9 @@
-"""A run's first weights, from a model that has learned other music.
+"""Gives a run its first weights, from a model that has learned other music.
 
-Most weights say nothing of the vocabulary, and are taken as they are. A row of an id or of a
-feature is that of what means the same to the trained model, or what is nearest: the same pitch of
-another instrument, the nearest tempo. With one vocabulary, each row is its own.
+Most weights do not depend on the vocabulary, and are taken as they are. The row of an id or a
+feature is that of whatever means the same to the trained model, or of what is nearest: the same
+pitch of another instrument, or the nearest tempo. If both have the same vocabulary, each row stays
+its own.
 """
 
 from collections.abc import Sequence
@@ -22,14 +23,14 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from model.config import CLASSES, STEPS
 from model.decoder import Decoder
 
-Axis = tuple[Ints, int]  # of each of our places the trained model's, and how many it has
+Axis = tuple[Ints, int]  # for each of our places, that of the trained model; and how many it has
 
 MIDDLE_C = 60
 REFERENCES = 3  # of the interval head
 
 
 class Meanings:
-    """Which rows of a trained model mean what rows of a new one do, or nearly.
+    """Which rows of a trained model mean the same, or nearly the same, as the rows of a new one.
 
     Args:
         ours, theirs: the vocabularies of the new model and of the trained one.
@@ -44,14 +45,17 @@ class Meanings:
         self.pitches: Axis = pitch - theirs.lowest_pitch, theirs.pitch_count
 
     def steps(self, count: int, of_theirs: int, first: int = 0) -> Axis:
-        """Return steps of our grid, `count` from the first on, on theirs, which has so many."""
+        """Return the trained model's step for `count` steps of our grid, from `first` on.
+
+        The trained model has `of_theirs` steps.
+        """
         scale = self.theirs.grid.steps_per_beat / self.ours.grid.steps_per_beat
         steps = np.rint((np.arange(count) + first) * scale).astype(np.int64)
         return np.clip(steps, first, max(first, first + of_theirs - 1)) - first, of_theirs
 
     @property
     def ids(self) -> Ints:
-        """(V,) the trained model's id for each of ours; -1: none."""
+        """(V,) the trained model's id for each of ours; -1: there is none."""
         ours, theirs = self.ours, self.theirs
         meters = nearest([*map(_beats, ours.meters)], [*map(_beats, theirs.meters)])
         for number, meter in enumerate(ours.meters):
@@ -75,9 +79,9 @@ class Meanings:
 
     @property
     def features(self) -> Ints:
-        """(S + 1,) the trained model's feature for each of ours, of at most 16 instruments each.
+        """(S + 1,) the trained model's feature for each of ours; both have at most 16 instruments.
 
-        The last are of chords, which not all models have learned.
+        The last features are those of chords, which not all models have learned.
         """
         ours, theirs = SideFeatures(self.ours, True), SideFeatures(self.theirs, True)
         programs, pitches, octave = self.programs, self.pitches, whole(OCTAVE)
@@ -118,12 +122,12 @@ class Meanings:
 
 
 def whole(count: int) -> Axis:
-    """Return an axis that is the same in both."""
+    """Return an axis that is the same in both models."""
     return np.arange(count), count
 
 
 def joined(*axes: Axis) -> Axis:
-    """Return the axis of all places of several, the last of which runs fastest."""
+    """Return the axis of all combinations of places; the last axis runs fastest."""
     values, count = axes[0]
     for more, of_theirs in axes[1:]:
         values, count = (values[:, None] * of_theirs + more).ravel(), count * of_theirs
@@ -131,20 +135,21 @@ def joined(*axes: Axis) -> Axis:
 
 
 def nearest(ours: Sequence[float], theirs: Sequence[float]) -> Ints:
-    """Return the place of the nearest of theirs for each of ours."""
+    """Return, for each of ours, the place of the nearest of theirs."""
     distances = np.abs(np.subtract.outer(np.asarray(ours), np.asarray(theirs)))
     return np.asarray(distances.argmin(axis=1), dtype=np.int64)
 
 
 def _beats(meter: tuple[int, int]) -> float:
-    """Return how long a bar is, in whole notes."""
+    """Return the length of a bar in whole notes."""
     return meter[0] / meter[1]
 
 
 def _nearest_program(program: int, grid: Grid, theirs: Vocabulary) -> int:
-    """Return the number, from 0, of the program of a vocabulary that is most like one of a grid.
+    """Return the number, from 0, of the program in a vocabulary that is most like `program`.
 
-    A part is most like that of its name; else the same instrument, one of the family, or any.
+    A part is most like the part with its name; else like the same instrument, one of its family, or
+    any.
     """
     if program in theirs.programs and grid.parts == theirs.grid.parts:
         return theirs.programs.index(program)
@@ -162,10 +167,10 @@ def _nearest_program(program: int, grid: Grid, theirs: Vocabulary) -> int:
 def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: Vocabulary) -> None:
     """Give a decoder the weights of a trained one of the same shape, row by row.
 
-    Rows of ids that mean nothing to the trained one stay as they are.
+    Rows of ids that mean nothing to the trained decoder stay as they are.
 
     Args:
-        decoder, trained: both of at most 16 instruments.
+        decoder, trained: both for at most 16 instruments.
         ours, theirs: their vocabularies.
     """
     meanings, learned = Meanings(ours, theirs), dict[str, Tensor](trained.state_dict())
@@ -175,11 +180,11 @@ def take_weights(decoder: Decoder, trained: Decoder, ours: Vocabulary, theirs: V
         rows["side.weight"] = np.where(features <= trained.config.n_features, features, -1)
     if decoder.interval_head is not None:
         table = "interval_head.table.weight"
-        is_learned = meanings.intervals < len(learned[table])  # not where it lacks verticals
+        is_learned = meanings.intervals < len(learned[table])  # False where it lacks verticals
         rows[table] = np.where(is_learned, meanings.intervals, -1)
     for name, weight in decoder.state_dict().items():
         if name in rows:
             known = torch.from_numpy(rows[name] >= 0)
             weight[known] = learned[name][torch.from_numpy(rows[name])[known]]
-        elif name in learned:  # a head that it lacks begins as if there were none
+        elif name in learned:  # a head that it lacks begins without effect
             weight.copy_(learned[name])

@@ -1,4 +1,4 @@
-"""How long the windows are that a run learns from: some bars of the music."""
+"""Decides how long the windows are that a run learns from: some bars of the music."""
 
 from dataclasses import replace
 
@@ -7,14 +7,15 @@ from data.batches.datamodule import MusicDataModule
 from data.corpus.corpus import Corpus
 from training.options import RunOptions
 
-BARS = 8  # after which much comes again
+BARS = 8  # after these, much comes again
 
 
 def with_windows(options: RunOptions, data: MusicDataModule) -> tuple[RunOptions, MusicDataModule]:
-    """Return both with windows twice as long, and half as many, where eight bars are longer.
+    """Return both arguments, with longer and fewer windows if eight bars do not fit into one.
 
-    That is done where `data.fit_windows` asks for it, as often as it takes, or until a batch is one
-    window. Music that is not counted in bars keeps its windows.
+    If `data.fit_windows` asks for it, windows become twice as long and half as many, again and
+    again, until eight bars fit or a batch is a single window. Music that is not counted in bars
+    keeps its windows.
     """
     length, size = options.model.context_length, options.data.batch_size
     if not options.data.fit_windows or options.data.is_ids:
