@@ -1,4 +1,4 @@
-"""Bootstrap intervals: how far a ratio over pieces would vary if other pieces had been drawn."""
+"""Bootstrap intervals: how much a ratio over pieces would vary if other pieces had been drawn."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from common.arrays import Reals
 
-CONFIDENCE, RESAMPLES = 0.95, 2000  # the share of the resamples that lies inside; how many
+CONFIDENCE, RESAMPLES = 0.95, 2000  # the share of resamples in an interval; how many there are
 _AT_ONCE = 100  # resamples
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A ratio with the low and high end of its interval; NaN where there is none."""
+    """A ratio, and the low and high ends of its interval; NaN: there is none."""
 
     value: float
     low: float
@@ -23,12 +23,12 @@ def estimate_ratios(parts: Reals, whole: Reals) -> list[Estimate]:
     """Estimate K ratios of sums over P pieces, with percentile bootstrap intervals.
 
     Whole pieces are drawn with replacement (Efron and Tibshirani 1993, "An introduction to the
-    bootstrap", chapter 13), the same draws for all ratios and in every run. There is no interval
-    for fewer than two pieces, nor where the denominator of a resample is 0.
+    bootstrap", chapter 13), the same draws for all ratios and in every run. There is no interval if
+    there are fewer than two pieces, or if the denominator of a resample is 0.
 
     Args:
         parts: (P, K) what each piece adds to the numerators.
-        whole: (P,) what it adds to the denominator.
+        whole: (P,) what each piece adds to the denominator.
     """
     pieces, ratios = parts.shape
     drawn = np.full((RESAMPLES, ratios), np.nan)

@@ -1,4 +1,4 @@
-"""Whether pieces can be told from real ones: by classifiers that see every statistic of a piece."""
+"""How well classifiers that see every statistic of a piece separate pieces from real ones."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import numpy as np
 from common.arrays import Bools, Reals
 from data.critic import deviations_from
 
-Piece = TypeVar("Piece")  # what a judge sees of it
+Piece = TypeVar("Piece")  # what a judge sees of a piece
 
 FOLDS = 5
-REAL_DRAWS = 3  # of training pieces, which a judge is to tell from held-out ones
+REAL_DRAWS = 3  # draws of training pieces that a judge must separate from held-out ones
 TREES = 200
-WEIGHT_PENALTY = 0.01  # C of the logistic regression: statistics are many, pieces few
+WEIGHT_PENALTY = 0.01  # C of the logistic regression: there are many statistics and few pieces
 
 
 @dataclass(frozen=True)
 class Told:
-    """How well a judge tells pieces from held-out ones.
+    """How well a judge separates pieces from held-out ones.
 
-    These are areas under the ROC curve: 0.5 where it guesses, 1 where it is never wrong. An area is
-    the chance that, of a piece of each set, it finds the right one the likelier to be real.
+    The numbers are areas under the ROC curve: 0.5 if the judge guesses, 1 if it is never wrong. The
+    area is the chance that, of one piece from each set, the judge thinks the right one likelier to
+    be real.
     """
 
     generated: float
-    real: float  # training pieces: the mean of REAL_DRAWS draws of as many
+    real: float  # training pieces: the mean over REAL_DRAWS draws of as many
 
 
 def tell_apart(
@@ -38,18 +39,18 @@ def tell_apart(
     train: Sequence[Piece],
     seed: int,
 ) -> Told:
-    """Have a judge tell sets of pieces apart, which is cross-validated by piece, FOLDS times.
+    """Let a judge separate sets of pieces, with cross-validation by piece in FOLDS folds.
 
-    The test of two samples by a classifier is that of Lopez-Paz & Oquab 2017, "Revisiting
-    classifier two-sample tests".
+    This is the classifier two-sample test of Lopez-Paz & Oquab 2017, "Revisiting classifier
+    two-sample tests".
 
     Args:
-        judge: returns the area for two sets, with a seed.
-        generated, held_out, train: what it sees of each piece.
+        judge: returns the area for two sets and a random seed.
+        generated, held_out, train: what the judge sees of each piece.
         seed: of the judge, and of the draws of training pieces.
 
     Returns:
-        NaN where a set has fewer pieces than there are folds.
+        NaN if a set has fewer pieces than there are folds.
     """
     draw, size = np.random.default_rng(seed).permutation, len(generated)
     drawn = [[train[n] for n in draw(len(train))[:size].tolist()] for _ in range(REAL_DRAWS)]
@@ -61,7 +62,7 @@ def tell_apart(
 
 
 def by_forest(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
-    """Return how well a random forest (Breiman 2001) tells pieces apart by their statistics."""
+    """Return how well a random forest (Breiman 2001) separates pieces by their statistics."""
     from sklearn.ensemble import RandomForestClassifier  # here, for it takes a second to import
 
     forest = RandomForestClassifier(TREES, class_weight="balanced", random_state=seed % 2**32)
@@ -69,16 +70,16 @@ def by_forest(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
 
 
 def by_regression(ours: Sequence[Reals], real: Sequence[Reals], seed: int) -> float:
-    """Return how well a logistic regression tells pieces apart by their statistics."""
+    """Return how well a logistic regression separates pieces by their statistics."""
     figures = comparable(np.array([*ours, *real]))
     return area(regression(WEIGHT_PENALTY), figures, len(ours), seed)
 
 
 def regression(penalty: float) -> Any:
-    """Return a logistic regression of sklearn's: both sets weigh as much, however many they are.
+    """Return a logistic regression of sklearn in which both sets have the same weight.
 
     Args:
-        penalty: C, the inverse of how much weights are held down.
+        penalty: C, the inverse of how strongly weights are held down.
     """
     from sklearn.linear_model import LogisticRegression  # here, for it takes a second to import
 
@@ -86,7 +87,10 @@ def regression(penalty: float) -> Any:
 
 
 def area(classifier: Any, figures: Any, count: int, seed: int) -> float:
-    """Return how well a classifier of sklearn's tells the first pieces of (pieces, F) apart."""
+    """Return how well a classifier of sklearn separates the first `count` pieces from the rest.
+
+    `figures` are (pieces, F); `seed` is that of the folds.
+    """
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -99,8 +103,8 @@ def area(classifier: Any, figures: Any, count: int, seed: int) -> float:
 def comparable(figures: Reals) -> Reals:
     """Return statistics (pieces, F) in deviations from their means over all pieces, (pieces, G).
 
-    What is not defined for a piece is as the mean. What never is, or is alike for all, is left out,
-    and last comes how many are not defined.
+    What is not defined for a piece becomes the mean. What is never defined, or the same for all, is
+    left out. The last column is the number of undefined statistics.
     """
     undefined = np.isnan(figures)
     figures, missing = figures[:, ~undefined.all(axis=0)], undefined.sum(axis=1, keepdims=True)

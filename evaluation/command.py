@@ -1,4 +1,4 @@
-"""evaluate.py from its checked options on: each of its commands prints what it measures."""
+"""Runs evaluate.py after its options are checked: each command prints what it measures."""
 
 import argparse
 import shlex
@@ -58,7 +58,7 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     except (CorpusError, OSError) as error:
         if options.path or not files:
             raise
-        say(f"no baselines: {error}", sys.stderr)  # the model can be judged without them
+        say(f"no baselines: {error}", sys.stderr)  # the model can be judged without baselines
         sets = [files]
     else:
         baselines = {**fit_baselines(corpus), **baselines}
@@ -74,7 +74,7 @@ def run_likelihood(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(model: Model, options: argparse.Namespace) -> dict[str, Baseline]:
-    """Return the model that is to be judged beside, if any, by a short name."""
+    """Return the model to compare with, if any, by a short name."""
     if options.beside is None:
         return {}
     other = load(options.beside)
@@ -85,7 +85,7 @@ def _beside(model: Model, options: argparse.Namespace) -> dict[str, Baseline]:
 
 
 def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Draw how surprising each note of a file is, and print the most surprising ones."""
+    """Draw how surprising each note of a file is, and print the most surprising notes."""
     score, nats, messages = measure_surprise(model, options.piece)
     notes, total = most_surprising(score, nats, MAX_NOTES), nats.sum(axis=1)
     title = printable(Path(options.piece).name)
@@ -98,8 +98,8 @@ def _run_piece(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_originality(model: Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Print what of some files is in the training set."""
-    files = read_files(model, options.midi)  # before a corpus is built for it
+    """Print how much of some files is in the training set."""
+    files = read_files(model, options.midi)  # before a corpus is built for them
     corpus = corpus_of(model, options.path, options.datasets)
     result = measure_originality(files.scores, files.names, corpus)
     _print([*files.messages, *tables.originality_lines(result)])
@@ -128,7 +128,7 @@ def run_music(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_all(model: Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Print what matters most of everything that is measured, and write the page."""
+    """Print the most important results of all measurements, and write the report."""
     files = read_files(model, options.midi) if options.midi else None
     beside = _beside(model, options)
     corpus = corpus_of(model, options.path, options.datasets)
@@ -160,7 +160,7 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_sequences(options: argparse.Namespace) -> dict[str, Any]:
-    """Print how likely a model finds sequences that are no music."""
+    """Print how likely a model finds sequences that are not music."""
     if options.midi or options.piece or options.beside:
         fail("MIDI files, --piece and --beside are about music: this is a model of ids")
     model = sequences.load(options.checkpoint)

@@ -1,4 +1,4 @@
-"""Compare sets of pieces by every musical statistic."""
+"""Compares sets of pieces by every musical statistic."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from evaluation.moves import by_moves, kept_back
 
 
 class PieceSet(NamedTuple):
-    """What is counted in pieces."""
+    """What is counted in some pieces."""
 
     statistics: Reals  # (pieces, F)
-    moves: list[Ints]  # of each piece those that no critic weighs
+    moves: list[Ints]  # the moves of each piece that no critic weighs
 
     @classmethod
     def of(cls, scores: Sequence[Score]) -> Self:
-        """Count it."""
+        """Count all this in pieces."""
         return cls(statistics_of(scores), [kept_back(score) for score in scores])
 
 
 class RealPieces(NamedTuple):
-    """Real pieces, at least one of each set."""
+    """Real pieces, at least one in each set."""
 
     held_out: PieceSet
     train: PieceSet
@@ -34,16 +34,16 @@ class RealPieces(NamedTuple):
 
 @dataclass(frozen=True)
 class SetSummary:
-    """A statistic of a set of pieces; those for which it is not defined are in no mean."""
+    """A statistic over a set of pieces; its mean is over those for which it is defined."""
 
     mean: float
     sd: float
-    undefined: int  # for so many pieces
+    undefined: int  # for how many pieces it is not defined
 
 
 @dataclass(frozen=True)
 class StatisticRow:
-    """One statistic of two sets, and how well it tells them apart."""
+    """A statistic of two sets, and how well it separates them."""
 
     name: str
     generated: SetSummary
@@ -53,10 +53,10 @@ class StatisticRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Generated pieces beside held-out ones, by every statistic."""
+    """Generated pieces compared with held-out ones, by every statistic."""
 
     pieces: dict[str, int]  # how many there are: generated, held_out, train
-    rows: list[StatisticRow]  # those that tell most first
+    rows: list[StatisticRow]  # those that separate best come first
     by_forest: Told  # by all statistics
     by_regression: Told  # likewise
     by_moves: Told  # that no critic weighs
@@ -66,13 +66,13 @@ class Comparison:
 def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
     """Measure how far generated pieces are from held-out ones, by every statistic.
 
-    What is not defined for most of the held-out pieces means nothing for such music and is left
-    out. Last comes whether classifiers that see all of it can tell the sets apart, and, for
-    reference, whether they can tell training pieces from held-out ones.
+    What is not defined for most of the held-out pieces means nothing for such music, and is left
+    out. At the end, classifiers that see everything try to separate the sets; for reference, they
+    also try to separate training pieces from held-out ones.
 
     Args:
         scores: generated pieces, at least one.
-        real: those of others, on the same grid.
+        real: real pieces, on the same grid.
         seed: of the classifiers.
     """
     generated = PieceSet.of(scores)
@@ -95,14 +95,14 @@ def compare(scores: Sequence[Score], real: RealPieces, seed: int) -> Comparison:
 
 
 def statistics_of(pieces: Sequence[Score]) -> Reals:
-    """Return (pieces, F) the statistics of each piece."""
+    """Return (pieces, F): the statistics of each piece."""
     return np.array([statistics(Music(score)) for score in pieces]).reshape(len(pieces), len(NAMES))
 
 
 def area_alone(ours: Reals, theirs: Reals) -> float:
-    """Return the area under the ROC curve of one statistic, 0.5 to 1; NaN where one set has none.
+    """Return the area under the ROC curve of one statistic, 0.5 to 1; NaN: a set has none.
 
-    It is that of the better of two classifiers: the higher is real, or the lower.
+    It is the area of the better of two classifiers: higher means real, or lower means real.
     """
     ours, theirs = ours[~np.isnan(ours)], np.sort(theirs[~np.isnan(theirs)])
     if not len(ours) or not len(theirs):
@@ -115,14 +115,14 @@ def area_alone(ours: Reals, theirs: Reals) -> float:
 def distance(real: Reals, written: Reals) -> float:
     """Return how far pieces are from real ones; 0: not at all.
 
-    Of each statistic a written piece has a rank among the real ones, from 0 to 1. Were the pieces
-    real, ranks would be even. Wasserstein's distance (of the first order) from that is taken, and
-    the mean over all statistics; NaN of none.
+    For each statistic, every written piece has a rank among the real ones, from 0 to 1. If the
+    pieces were real, the ranks would be evenly spread. The result is the Wasserstein distance (of
+    order 1) from such ranks, averaged over all statistics; NaN if there are none.
 
     Args:
-        real: (N, F). What is not defined for most of them means nothing for such music, and is
-            left out.
-        written: (M, F). What is not defined for a piece ranks lowest.
+        real: (N, F). A statistic that is not defined for most of them means nothing for such music,
+            and is left out.
+        written: (M, F). A statistic that is not defined for a piece ranks lowest.
     """
     even, distances = (np.arange(len(written)) + 0.5) / len(written), list[float]()
     for theirs, ours in zip(real.T, written.T, strict=True):
@@ -136,7 +136,7 @@ def distance(real: Reals, written: Reals) -> float:
 
 
 def _summary(values: Reals) -> SetSummary:
-    """Summarize (P,) values, of which some may be NaN."""
+    """Summarize (P,) values, some of which may be NaN."""
     known = values[~np.isnan(values)]
     mean = float(known.mean()) if len(known) else float("nan")
     sd = float(known.std(ddof=1)) if len(known) > 1 else float("nan")

@@ -1,4 +1,4 @@
-"""What tells a model's pieces from real ones, learned at the end of training and kept with it."""
+"""Learns, at the end of training, what separates a model's pieces from real ones."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
-PIECES, FEWEST_PIECES = 1_500, 64  # that are written, and that there must be of real ones
-LONG_PIECE_BARS = 32  # in longer ones the openings are compared, which have no ending
+PIECES, FEWEST_PIECES = 1_500, 64  # how many pieces are written; how many real ones there must be
+LONG_PIECE_BARS = 32  # of longer pieces, the openings are compared, without the ending
 OPENING_BARS = 16
-SHRINKAGE = 0.3  # of the covariance: statistics are many, pieces few
-PASSAGE_BARS, APART_BARS = 4, 2  # of passages in which moves are counted; from one to the next
-RARE = 20  # passages, fewer than which a move must not be in
+SHRINKAGE = 0.3  # of the covariance: there are many statistics and few pieces
+PASSAGE_BARS, APART_BARS = 4, 2  # of the passages in which moves are counted; from one to the next
+RARE = 20  # a move must be in at least this many passages
 WEIGHT_PENALTY = 0.1  # C of the logistic regression on moves
 
 
 def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | None:
-    """Learn what tells a model's pieces from real ones.
+    """Learn what separates a model's pieces from real ones.
 
     Args:
-        model: that has come to the end of its training, and knows how it samples.
+        model: has come to the end of its training, and knows how it samples.
         real: pieces that it was trained on.
-        budget: how many tokens may be written, at most.
+        budget: the most tokens that may be written.
 
     Returns:
-        None where there are too few pieces, or the budget is too small to write enough.
+        None if there are too few pieces, or the budget is too small to write enough.
     """
     real = [score for score in real if len(score.notes) and score.grid.has_meter]
     if len(real) < FEWEST_PIECES:
@@ -60,9 +60,9 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
 
 
 def _discriminant(figures: Reals, is_real: Bools) -> Critic:
-    """Return the critic of statistics (N, F), of which some, (N,), are of real pieces.
+    """Return the critic of statistics (N, F); `is_real` (N,) says which pieces are real.
 
-    Its weights are those of the linear discriminant (Fisher 1936) whose covariance is shrunk to
+    Its weights are those of the linear discriminant (Fisher 1936), with the covariance shrunk to
     the identity (Friedman 1989).
     """
     is_defined = ~np.isnan(figures).all(axis=0)
@@ -75,21 +75,21 @@ def _discriminant(figures: Reals, is_real: Bools) -> Critic:
     within = np.concatenate([written - written.mean(axis=0), real - real.mean(axis=0)])
     covariance = (1 - SHRINKAGE) * np.cov(within.T) + SHRINKAGE * np.eye(len(means))
     weights = np.linalg.solve(covariance, real.mean(axis=0) - written.mean(axis=0))
-    digits = 6  # a deviation stays above 0
+    digits = 6  # significant, so that a deviation stays above 0
     numbers = [tuple(np.round(each, digits).tolist()) for each in (means, deviations, weights)]
     return Critic(means=numbers[0], deviations=numbers[1], weights=numbers[2])
 
 
 def _with_moves(critic: Critic, pieces: Sequence[Score], is_real: Bools) -> Critic:
-    """Return a critic that weighs the moves of voices, too, of pieces some of which are real, (N,).
+    """Return a critic that also weighs the moves of voices; `is_real` (N,) is as above.
 
-    The weights are those of a logistic regression that tells passages apart by how often each move
-    is in them. So a piece that is not yet whole can be judged by its latest bars.
+    The weights are those of a logistic regression that separates passages by how often each move
+    occurs in them. So a piece that is not finished can be judged by its latest bars.
     """
     passages = [_passages(score) for score in pieces]
     counts = counted([*chain.from_iterable(passages)])
     weighed = np.flatnonzero(np.diff(counts.indptr) >= RARE)
-    if not (weighed >= FIRST_OF_PAIRS).any():  # of one voice statistics alone choose better
+    if not (weighed >= FIRST_OF_PAIRS).any():  # of one voice, statistics alone choose better
         return critic
     of_real = np.repeat(is_real, [*map(len, passages)])
     weights = regression(WEIGHT_PENALTY).fit(counts[:, weighed].tocsr(), of_real).coef_[0]
@@ -99,7 +99,7 @@ def _with_moves(critic: Critic, pieces: Sequence[Score], is_real: Bools) -> Crit
 
 
 def _passages(score: Score) -> list[Ints]:
-    """Return the moves of each passage of a piece, without those that are kept back."""
+    """Return the moves in each passage of a piece, without those that are kept back."""
     (moves, times), lines, bars = moves_of(Music(score)), score.bar_starts, len(score.bars)
     moves, times = moves[~IS_KEPT_BACK[moves]], times[~IS_KEPT_BACK[moves]]
     return [

@@ -1,7 +1,7 @@
-"""How boldly a model samples where nobody says: what makes its pieces most like the corpus's.
+"""Finds how boldly a model samples by default: what makes its pieces most like the corpus.
 
-Found at the end of training and kept with the model. A temperature that suits one corpus ruins
-another: what keeps a chorale in its key leaves a piano piece nearly empty.
+It is found at the end of training, and kept with the model. A temperature that suits one corpus
+ruins another: what keeps a chorale in its key leaves a piano piece nearly empty.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from generation.request import Request
 from generation.writing import Writing
 from model.config import SamplingOptions
 
-BARS = 16  # of the pieces that are compared; loops do not show in fewer
-PIECES, FEWEST_PIECES = 24, 8  # that are written with each candidate
+BARS = 16  # of the pieces that are compared; in fewer bars, loops do not show
+PIECES, FEWEST_PIECES = 24, 8  # pieces that are written with each candidate: at most, and at least
 CANDIDATES = [
     SamplingOptions(temperature, top_p=top_p, rhythm_temperature=1.0)
     for temperature in (0.6, 0.8, 1.0)
     for top_p in (0.95, 1.0)
 ]
-CALMER = 0.85  # temperature of rhythm, tried with the best of these
-# What is heard first: whether there is music at all, and not a wall of it.
-NINE_IN_TEN = 0.9  # pieces shall have a usual density, and a usual polyphony, as real ones have
-RUNAWAY = 3  # times the tokens of a long real piece: then a candidate is given up
+CALMER = 0.85  # a temperature of rhythm that is tried with the best of these
+# What people hear first: whether there is music at all, and not a wall of it.
+NINE_IN_TEN = 0.9  # share of the pieces with a usual density and polyphony, as real ones have
+RUNAWAY = 3  # times the tokens of a long real piece: then the candidate is given up
 
 
 def fit_sampling(model: Model, real: Sequence[Score], budget: int) -> SamplingOptions | None:
     """Find the temperatures and top-p with which a model's pieces are most like real ones.
 
     Each candidate writes pieces of 16 bars from nothing, which are compared with the beginnings of
-    real ones (`distance`). To the distance is added by how much the share of the pieces that have
-    a usual density, and a usual polyphony, falls short. Rhythm has a temperature of 1, and with
-    the best candidate a calmer one is tried, too.
+    real pieces (`distance`). If too few of its pieces have a usual density, or a usual polyphony,
+    the missing shares are added to its distance. The temperature of rhythm is 1; a calmer one is
+    also tried with the best candidate.
 
     Args:
-        model: that has come to the end of its training.
+        model: has come to the end of its training.
         real: pieces that it was trained on.
-        budget: how many tokens may be written in all.
+        budget: the most tokens that may be written in all.
 
     Returns:
-        None where the budget is too small, or no candidate's pieces come to their end.
+        None if the budget is too small, or no candidate finishes its pieces.
     """
     openings = [s.excerpt(0, min(BARS, len(s.bars))) for s in real if len(s.notes)]
     if not openings:
@@ -84,7 +84,7 @@ def fit_sampling(model: Model, real: Sequence[Score], budget: int) -> SamplingOp
 def _written(
     model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int
 ) -> list[Score] | None:
-    """Return pieces that were written from nothing; None: they do not come to their end."""
+    """Return pieces that were written from nothing; None: they do not come to an end."""
     request = Request(length=Length(bars=BARS), sampling=sampling, samples=pieces)
     writing = Writing(model, request)
     for tokens, _ in enumerate(writing, start=1):

@@ -1,8 +1,8 @@
-"""The one-page report: everything there is to say of a model, to read, to see and to hear.
+"""The report on one page: everything about a model, to read, to see and to hear.
 
-The page needs nothing but itself: pictures, sound and MIDI files are in it as data: URIs. What it
-says is in templates/report.html; whatever a file is called is escaped there, never markup. Its one
-script, templates/player.js, moves a line over what is heard.
+The page needs no other files: pictures, sound and MIDI files are inside it as data: URIs. Its text
+is in templates/report.html, where the names of files are always escaped. Its one script,
+templates/player.js, moves a line over the music that is heard.
 """
 
 import base64
@@ -25,12 +25,12 @@ from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
 
 TEMPLATES = Path(__file__).with_name("templates")
-MAX_SECONDS = 300  # of sound on the page: at 22 kB a second it stays below 10 MB
+MAX_SECONDS = 300  # of sound on the page: at 22 kB a second, it stays below 10 MB
 RANKS = ("the likeliest", "the one in the middle", "the least likely")
 
 
 def environment() -> Environment:
-    """Return the templates, in which all values are escaped."""
+    """Return the templates; they escape all values."""
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -49,7 +49,8 @@ def write_report(
 ) -> None:
     """Write the page, whole or not at all.
 
-    `checkpoint` is the path of the model's file, `command` what made the page, as one types it.
+    `checkpoint` is the path of the model's file. `command` is what made the page, as people type
+    it.
     """
     originality = summary.originality
     template = environment().get_template("report.html")
@@ -74,13 +75,13 @@ def write_report(
 
 
 def _model_name(checkpoint: Path) -> str:
-    """Return the name of a model's run, or of its file, if that has one of its own."""
+    """Return the name of a model's run, or of its file if that has a name of its own."""
     is_of_run = checkpoint.stem == "model" and checkpoint.parent.name
     return checkpoint.parent.name if is_of_run else checkpoint.stem
 
 
 def _players(summary: ModelSummary, examples: Examples) -> list[dict[str, Any]]:
-    """Render all examples, the best first; their sound is MAX_SECONDS long at most, together."""
+    """Render all examples, the best first; together, their sound lasts at most MAX_SECONDS."""
     titles = [f"Written from nothing: {rank} of {summary.written.pieces}" for rank in RANKS]
     if len(examples.written) != len(RANKS):
         titles = ["Written from nothing"] * len(examples.written)
@@ -94,7 +95,7 @@ def _players(summary: ModelSummary, examples: Examples) -> list[dict[str, Any]]:
 
 
 def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
-    """Return what templates/macros.html shows of an example, with so many seconds at most."""
+    """Return what templates/macros.html shows of an example, with at most `seconds` of sound."""
     score = heard = example.score
     duration = float(score.step_seconds(score.end_step))
     bars = f"{len(score.bars):,} bars" if score.grid.has_meter else "no bars"

@@ -1,4 +1,4 @@
-"""How likely a model finds whole pieces, each note of one, and sequences that are no music."""
+"""How likely a model finds whole pieces, each note of one, and sequences that are not music."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,17 +35,17 @@ ASPECTS = {
     "how loud": (Kind.VELOCITY,),
 }
 
-# Returns the nats (T - 1,) of a piece's tokens after Start from its ids (T,) and what is allowed.
+# Takes a piece's ids (T,) and what is allowed; returns the nats (T - 1,) after Start.
 Baseline: TypeAlias = Callable[[Ints, Bools], Reals]
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Pieces to be scored together."""
+    """Pieces that are scored together."""
 
     name: str
     split: Split  # their tokens
-    notes_left_out: Sequence[int]  # of each piece, since the vocabulary has no token for them
+    notes_left_out: Sequence[int]  # of each piece: those without tokens in the vocabulary
     messages: Sequence[str] = ()  # for each piece that was changed, and each file left out
 
     @classmethod
@@ -58,13 +58,13 @@ class EvaluationSet:
     def of_scores(
         cls, name: str, names: Sequence[str], scores: Sequence[Score], vocabulary: Vocabulary
     ) -> Self:
-        """Return pieces, one name each, of which the vocabulary has every note."""
+        """Return pieces with a name each; the vocabulary must have tokens for all their notes."""
         pieces = [encode(score, vocabulary) for score in scores]
         return cls(name, Split.of_pieces(names, pieces, vocabulary), [0] * len(scores))
 
     @classmethod
     def of_files(cls, model: Model, files: MidiPieces) -> Self:
-        """Return the pieces in MIDI files as far as the model's vocabulary can represent them."""
+        """Return the pieces in MIDI files, as far as the model's vocabulary can represent them."""
         names, scores, notes_left_out, messages = [], [], [], list(files.messages)
         found = zip(files.names, files.scores, files.unkept_notes, strict=True)
         for name, whole, unkept in found:
@@ -131,11 +131,11 @@ def measure_likelihood(
 ) -> SetLikelihood:
     """Score whole pieces by a model and by baselines (see model/scoring.py).
 
-    Every figure is a ratio of two sums over the P pieces, with an interval over them.
+    Every figure is a ratio of two sums over the P pieces, with an interval.
     """
     vocabulary = model.vocabulary
     tallies: list[Tally] = []
-    baseline_nats: list[list[float]] = []  # of each piece, by each baseline
+    baseline_nats: list[list[float]] = []  # for each piece, by each baseline
     seconds: list[float] = []
     for batch in WholePieces(pieces.split, Grammar(vocabulary).masks):
         ids, allowed = batch["pieces"], batch["allowed"]
@@ -190,7 +190,7 @@ class SequenceLikelihood:
 def measure_sequences(
     model: SequenceModel, baselines: Mapping[str, Baseline], source: IdSequences, name: str
 ) -> SequenceLikelihood:
-    """Score the sequences of a split, each whole (see model/scoring.py)."""
+    """Score the sequences of a split, each as a whole (see model/scoring.py)."""
     split = source.split(name)
     nats: dict[str, list[float]] = {each: [] for each in (*baselines, "model")}
     for batch in WholePieces(split, source.vocabulary.masks):
@@ -206,7 +206,7 @@ def measure_sequences(
 
 @dataclass(frozen=True)
 class NoteSurprise:
-    """The surprise of one note."""
+    """How surprising one note is."""
 
     note: int  # its index in the Score
     place: str  # where it begins, in words; an upbeat is bar 0
@@ -218,18 +218,18 @@ class NoteSurprise:
 
     @property
     def label(self) -> str:
-        """The note in words: where, what, who and how surprising."""
+        """The note in words: where it is, what it is, who plays it, and how surprising it is."""
         return (
             f"{self.place}: {self.name}, {self.instrument} ({self.program}), {self.nats:.1f} nats"
         )
 
 
 def note_nats(ids: Ints, nats: Reals, vocabulary: Vocabulary) -> Reals:
-    """Return (N, 4) the nats of each note of a piece, in Score order: one column per aspect.
+    """Return (N, 4): the nats of each note of a piece in Score order, one column for each aspect.
 
-    To each note belong its own tokens, and those between the note before it and itself: a bar and
-    a position count for the first note there. So every token but End is counted once.
-    The ids, (T,), go from Start to End; the nats, (T - 1,), are those of each id after Start.
+    The tokens of a note are its own, and those between the note before it and itself: a bar and a
+    position count for the first note there. So every token except End is counted once. The ids (T,)
+    go from Start to End. The nats (T - 1,) are those of each id after Start.
     """
     kinds = vocabulary.kind_of[ids[1:-1]]
     owner = np.cumsum(kinds == Kind.NOTE) - 1 + np.isin(kinds, ASPECTS["when"])
@@ -252,7 +252,7 @@ def most_surprising(score: Score, nats: Reals, limit: int) -> list[NoteSurprise]
 
 
 def _note_surprise(score: Score, row: int, nats: Reals) -> NoteSurprise:
-    """Describe one note of a Score, whose aspects have these nats, (4,)."""
+    """Describe one note of a Score; `nats` (4,) are those of its aspects."""
     onset, _, pitch, _, program = score.notes[row].tolist()
     if program == DRUMS:
         name = pretty_midi.note_number_to_drum_name(pitch) or str(pitch)
@@ -279,8 +279,8 @@ def measure_surprise(model: Model, path: str | Path) -> tuple[Score, Reals, Sequ
     """Measure how surprising the model finds each note of a MIDI file.
 
     Returns:
-        The piece; (N, 4) the nats of each of its notes by aspect (see `note_nats`), NaN
-        for notes that the vocabulary has no token for; and a message for each change.
+        The piece; (N, 4) the nats of each note by aspect (see `note_nats`), NaN for notes for which
+        the vocabulary has no tokens; and a message for each change.
     """
     if Path(path).is_dir():
         raise MidiError(f"{path}: a folder, where a music file is needed")

@@ -1,7 +1,7 @@
-"""Whether pieces can be told from real ones by moves that no critic weighs (data/moves.py).
+"""How well moves that no critic weighs separate pieces from real ones (data/moves.py).
 
-What a critic chose looks better by what it weighs than it is. So half of all moves are kept back
-from critics, drawn once by lot, and pieces are judged by these.
+Pieces that a critic chose look better than they are by what it weighs. So half of all moves, drawn
+at random once, are kept back from critics, and pieces are judged by these.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from data.score import Score
 from data.statistics import Music
 from evaluation.classifier import area, regression
 
-RARE = 4  # pieces, fewer than which a move must not be in
+RARE = 4  # a move must be in at least this many pieces
 WEIGHT_PENALTY = 10.0  # C of the logistic regression
 
 
 def by_moves(ours: Sequence[Ints], real: Sequence[Ints], seed: int) -> float:
-    """Return how well a logistic regression tells pieces apart by the root of each move's share.
+    """Return how well a logistic regression separates pieces by the root of each move's share.
 
     Args:
-        ours, real: the moves of each piece, as `kept_back` has them.
+        ours, real: the moves of each piece, from `kept_back`.
         seed: of the folds.
     """
     counts = counted([*ours, *real])
@@ -43,8 +43,8 @@ def kept_back(score: Score) -> Ints:
 
 
 def counted(pieces: Sequence[Ints]) -> Any:
-    """Return how often each move is in some pieces: a sparse array (pieces, MOVES) by columns."""
-    from scipy.sparse import csc_array  # here, for it takes long to import
+    """Return how often each move occurs in pieces: a sparse array (pieces, MOVES), by columns."""
+    from scipy.sparse import csc_array  # imported here, since it takes long
 
     rows = np.repeat(np.arange(len(pieces)), [*map(len, pieces)])
     moves = np.concatenate(pieces)

@@ -1,19 +1,20 @@
 """N-gram baselines over ids, scored as the decoder is.
 
-Interpolated modified Kneser-Ney smoothing (Kneser and Ney 1995, "Improved backing-off for m-gram
-language modeling"; Chen and Goodman 1999, "An empirical study of smoothing techniques for language
-modeling"). With c(h w) the count of w after the context h, and c(h) its sum over w:
+They use interpolated modified Kneser-Ney smoothing (Kneser and Ney 1995, "Improved backing-off for
+m-gram language modeling"; Chen and Goodman 1999, "An empirical study of smoothing techniques for
+language modeling"). Let c(h w) be the count of w after the context h, and c(h) its sum over w:
 
     p(w | h) = (c(h w) - d(c(h w))) / c(h)  +  sum_v d(c(h v)) / c(h) * p(w | h')
 
-where h' is h without its first id. Below the empty context is 1 / V. In contexts of n - 1 ids the
-count is how often w followed; in shorter ones it is how many different ids come before h w. The
-discount depends on the count, and on how many h w of that length, nk, were counted k times:
+Here h' is h without its first id. Below the empty context stands 1 / V. In contexts of n - 1 ids,
+the count is how often w followed. In shorter ones, it is how many different ids come before h w.
+The discount d depends on the count, and on how many h w of that length, nk, were counted k times:
 
     Y = n1 / (n1 + 2 n2)
     d(1) = 1 - 2 Y n2 / n1    d(2) = 2 - 3 Y n3 / n2    d(3+) = 3 - 4 Y n4 / n3
 
-Where these are not positive (too few counts, or too even ones) it is Y, or half a count.
+If one of these is not positive (counts are too few, or too even), the discount is Y, or half a
+count.
 """
 
 from collections.abc import Iterable
@@ -28,32 +29,32 @@ from data.corpus.corpus import Corpus
 from evaluation.likelihood import Baseline
 
 BASELINES = {1: "unigram", 2: "bigram", 5: "5-gram"}
-CHUNK = 4096  # tokens scored at once, each with (V,) probabilities
+CHUNK = 4096  # tokens that are scored at once, each with (V,) probabilities
 
 
 @dataclass(frozen=True)
 class _Level:
-    """The continuations of each context of one length: C contexts, E different continuations."""
+    """What follows contexts of one length: C contexts, and E different continuations in all."""
 
     # (C,) rising: the index of the context without its first id, times V, plus that id; 0 for the
     # empty context
     contexts: Ints
     begins: Ints  # (C + 1,) where each context's continuations begin
     ids: Ints  # (E,) the continuations
-    share: Reals  # (E,) the discounted count of each, over that of its context
-    rest: Reals  # (C,) the discounts over the count: the weight of the shorter one
+    share: Reals  # (E,) the discounted count of each, divided by that of its context
+    rest: Reals  # (C,) the discounts divided by the count: the weight of the shorter context
 
 
 class NGram:
-    """An n-gram model, n being its order: the probability of each of V ids given the n - 1 before.
+    """An n-gram model of order n: the probability of each of V ids after the n - 1 ids before it.
 
-    The pieces are ids (T,) from Start to End. No context crosses a piece's Start.
+    Pieces are ids (T,) from Start to End. No context reaches beyond the Start of a piece.
     """
 
     def __init__(self, pieces: Iterable[Ints], order: int, size: int) -> None:
         self.order, self.size = order, size
         rows = np.concatenate([_with_contexts(piece, order) for piece in pieces])
-        context = np.zeros(len(rows), dtype=np.int64)  # of each row, its number among `contexts`
+        context = np.zeros(len(rows), dtype=np.int64)  # the number of each row's context
         contexts, found = context[:1], []
         for length in range(order):
             if length:
@@ -64,7 +65,7 @@ class NGram:
         counts = [grams[3] for _, grams in found]
         for length, ((_, short), (_, long)) in enumerate(pairwise(found)):
             _, _, number, _ = short
-            _, first, _, _ = long  # of each longer one, a row: another id before a shorter one
+            _, first, _, _ = long  # a row for each longer context: another id before a shorter one
             counts[length] = np.bincount(number[first])
         self._levels = [
             _level(contexts, grams[0], count, size)
@@ -72,9 +73,9 @@ class NGram:
         ]
 
     def probabilities(self, contexts: Ints) -> Reals:
-        """Return (N, V) the probability of each id after each of these contexts, (N, n - 1)."""
+        """Return (N, V): the probability of each id after each of these contexts, (N, n - 1)."""
         p = np.full((len(contexts), self.size), 1 / self.size)
-        rows = np.arange(len(contexts))  # those whose context of this length was seen
+        rows = np.arange(len(contexts))  # the rows whose context of this length was seen
         at = np.zeros(len(contexts), dtype=np.int64)
         for length, level in enumerate(self._levels):
             if length:
@@ -92,9 +93,9 @@ class NGram:
         return p
 
     def token_nats(self, piece: Ints, allowed: Bools) -> Reals:
-        """Return (T - 1,) the nats of each id after Start, among those that the grammar allows.
+        """Return (T - 1,): the nats of each id after Start, among the ids that the grammar allows.
 
-        The piece, (T,), goes from Start to End; `allowed` is bool (T - 1, V).
+        The piece (T,) goes from Start to End; `allowed` is bool (T - 1, V).
         """
         rows = _with_contexts(piece, self.order)
         nats = np.empty(len(rows))
@@ -106,13 +107,16 @@ class NGram:
 
 
 def _with_contexts(piece: Ints, order: int) -> Ints:
-    """Return (T - 1, n) each id after Start with the n - 1 before it; Pad before Start."""
+    """Return (T - 1, n): each id after Start with the n - 1 before it; Pad stands before Start."""
     padded = np.concatenate([np.zeros(order - 1, dtype=np.int64), piece])
     return np.lib.stride_tricks.sliding_window_view(padded, order)[1:]
 
 
 def _level(contexts: Ints, grams: Ints, counts: Ints, size: int) -> _Level:
-    """Discount one length; grams (E,), rising, are the index of a context, times V, plus an id."""
+    """Discount contexts of one length.
+
+    `grams` (E,), rising, are each the index of a context times V, plus an id.
+    """
     context, ids = np.divmod(grams, size)
     begins = np.searchsorted(context, np.arange(len(contexts) + 1))
     discounts = _discounts(counts)[np.minimum(counts, 3)]
@@ -122,7 +126,7 @@ def _level(contexts: Ints, grams: Ints, counts: Ints, size: int) -> _Level:
 
 
 def _discounts(counts: Ints) -> Reals:
-    """Return (4,) the discount of a count of 0, 1, 2, and 3 or more."""
+    """Return (4,): the discount of a count of 0, 1, 2, and 3 or more."""
     n1, n2, n3, n4 = np.bincount(counts, minlength=5)[1:5].tolist()
     y = n1 / (n1 + 2 * n2) if n1 and n2 else 0.5
     if n1 and n2 and n3:
@@ -135,8 +139,8 @@ def _discounts(counts: Ints) -> Reals:
 def fit_baselines(corpus: Corpus | IdSequences) -> dict[str, Baseline]:
     """Fit BASELINES to a corpus's train split, and return what scores a piece, by name.
 
-    Pieces are counted in their own keys. Counting every transposition takes twelve times as long
-    and makes the bigram worse (on the chorales 5.72 nats per note, not 5.45) and the 5-gram a
+    Pieces are counted in their own keys. Counting every transposition would take twelve times as
+    long. It makes the bigram worse (5.72 nats per note on the chorales, not 5.45) and the 5-gram a
     little better (3.45, not 3.56).
     """
     split, size = corpus.split("train"), corpus.vocabulary.size

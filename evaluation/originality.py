@@ -1,6 +1,6 @@
-"""How much of some pieces is in the training set: shared runs of notes, in any key.
+"""How much of some pieces is in the training set: runs of notes that both have, in any key.
 
-data/corpus/runs.py says what a run is, when two are the same, and finds them.
+data/corpus/runs.py says what a run is and when two runs are the same, and finds them.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from data.corpus.runs import (
 from data.score import Score
 from evaluation.samples import MAX_PIECES, split_scores
 
-LENGTHS = (4, 8, 16)  # notes: of the runs whose shares are given
+LENGTHS = (4, 8, 16)  # in notes: the runs whose shares are given
 
 
 @dataclass(frozen=True)
 class RunShares:
     """How much of some pieces the training set has, in one representation."""
 
-    notes: int  # how many the pieces have
-    shares: dict[int, float]  # of the runs of so many notes; NaN where there are none so long
-    longest: list[int]  # for each piece the notes in its longest run; 0 where it has none
+    notes: int  # how many notes the pieces have
+    shares: dict[int, float]  # the share of the runs of each length; NaN: there are none
+    longest: list[int]  # for each piece, the notes in its longest run; 0: it has none
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class PieceOriginality(SetOriginality):
 
     @property
     def longest_runs(self) -> list[SharedRun]:
-        """The longest run of each representation that has one."""
+        """The longest run in each representation that has one."""
         return [run for runs in self.runs.values() for run in runs[:1]]
 
 
 @dataclass(frozen=True)
 class Originality:
-    """How much the training set has of some pieces: of each, of all, and of held-out ones."""
+    """How much of some pieces the training set has: of each, of all, and of held-out pieces."""
 
     corpus: str
     training_pieces: int
@@ -66,10 +66,10 @@ class Originality:
 def measure_originality(
     pieces: Sequence[Score], names: Sequence[str], corpus: Corpus
 ) -> Originality:
-    """Find what a corpus's training set has of some pieces, on its grid, and of held-out ones.
+    """Find how much of some pieces a corpus's training set has, and how much of held-out ones.
 
-    Held-out pieces were never copied, so what training has of them is common property: the other
-    figures mean something only beside theirs.
+    Held-out pieces were never copied, so what the training set has of them is common property. The
+    other figures mean something only beside theirs. All pieces are on the corpus's grid.
     """
     train, count = corpus.split("train"), len(pieces)
     held_out = [score for name in SPLITS[1:] for score in split_scores(corpus, name, MAX_PIECES)]
@@ -94,7 +94,7 @@ def measure_originality(
 
 
 def run_shares(matches: LongestMatches, members: range) -> RunShares:
-    """Summarize what was found of the pieces with these indices, taken together."""
+    """Summarize what was found for the pieces with these indices, taken together."""
     ends = np.searchsorted(matches.notes.piece, np.arange(members.start, members.stop + 1))
     begin, end = ends[[0, -1]].tolist()
     length, left = matches.length[begin:end], matches.notes.left[begin:end]

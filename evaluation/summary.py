@@ -1,4 +1,4 @@
-"""Everything there is to say of a model: what `evaluate.py all` prints, keeps and shows."""
+"""Everything about a model: what `evaluate.py all` prints, keeps and shows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,17 +22,17 @@ from evaluation.samples import real_pieces, sample_like_corpus
 from generation.model import Model
 from model.record import TrainingRecord
 
-MAX_FILES = 4  # of the given files that are shown
+MAX_FILES = 4  # how many of the given files are shown
 
 
 @dataclass(frozen=True)
 class Example:
     """A piece to see and to hear."""
 
-    name: str  # of its file, or what it is
+    name: str  # the name of its file, or what it is
     score: Score
     likelihood: PieceLikelihood
-    originality: PieceOriginality | None = None  # None where that was not looked for
+    originality: PieceOriginality | None = None  # None: not measured
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Examples:
     """Pieces to show."""
 
     given: list[Example]  # of the given files
-    written: list[Example]  # by the model: the likeliest, the median and the least likely
+    written: list[Example]  # written by the model: the likeliest, the median and the least likely
     held_out: Example  # the median piece of a held-out split
 
 
@@ -50,13 +50,13 @@ class ModelSummary:
 
     parameters: int
     record: TrainingRecord
-    corpus: str  # its name
-    likelihood: list[SetLikelihood]  # of each held-out split
-    music: Comparison  # of the pieces it wrote, as the next two are
+    corpus: str  # the name of the corpus
+    likelihood: list[SetLikelihood]  # for each held-out split
+    music: Comparison  # of the pieces that the model wrote, like the next two
     originality: Originality
     written: SetLikelihood
-    given: SetLikelihood | None  # of all given files; None where there were none
-    messages: Sequence[str]  # what of these was changed or left out
+    given: SetLikelihood | None  # of all given files; None: there are none
+    messages: Sequence[str]  # what was changed or left out in these files
 
 
 def summarize_model(
@@ -67,10 +67,10 @@ def summarize_model(
     seed: int,
     beside: Mapping[str, Baseline],
 ) -> tuple[ModelSummary, Examples]:
-    """Judge a model by everything this package measures, and the MIDI files given, if any.
+    """Judge a model by everything that this package measures, and the given MIDI files, if any.
 
-    The model writes `count` pieces, as long as those of the corpus, which it was trained on.
-    `beside` has other models by their names, of which the likelihood is measured too.
+    The model writes `count` pieces, which are as long as those of the corpus on which it was
+    trained. `beside` has other models by name; their likelihood is measured, too.
     """
     real = real_pieces(corpus, seed)
     splits = [EvaluationSet.of_split(corpus, n) for n in SPLITS[1:] if len(corpus.split(n))]
@@ -114,13 +114,13 @@ def summarize_model(
 
 
 def _of_files(likelihood: SetLikelihood, files: MidiPieces, corpus: Corpus) -> list[Example]:
-    """Return the first of the given files that have a note that the model knows."""
+    """Return the first given files that have a note which the model knows."""
     found = measure_originality(files.scores, files.names, corpus).pieces
     shown = [(files.names.index(file.name), file) for file in likelihood.files[:MAX_FILES]]
     return [Example(file.name, files.scores[n], file, found[n]) for n, file in shown]
 
 
 def _ranks(files: Sequence[PieceLikelihood]) -> list[int]:
-    """Return the indices of pieces, the likeliest first; those that have no figure come last."""
+    """Return the indices of pieces, the likeliest first; those without a figure come last."""
     nats = [file.nats_per_note for file in files]
     return sorted(range(len(files)), key=lambda n: math.inf if math.isnan(nats[n]) else nats[n])

@@ -1,6 +1,6 @@
 """Results as tables and lines of text: the one place where figures are formatted.
 
-evaluate.py prints the tables; evaluation/templates shows the same on a page.
+evaluate.py prints the tables, and evaluation/templates shows the same on a page.
 """
 
 import math
@@ -14,7 +14,7 @@ from evaluation.likelihood import ASPECTS, NoteSurprise, SequenceLikelihood, Set
 from evaluation.originality import LENGTHS, Originality, SetOriginality
 from evaluation.summary import ModelSummary
 
-# How well classifiers tell its music from real music, by the least area under the ROC curve.
+# How well classifiers separate its music from real music, by the least area under the ROC curve.
 _TOLD = (
     (0.9, "Its music is nearly always told from real pieces by what we count in it."),
     (0.75, "Its music is often told from real pieces by what we count in it."),
@@ -23,14 +23,14 @@ _TOLD = (
 )
 _MOST_TOLD, _LEAST_AREA, _CLEARLY_LESS = 3, 0.6, 0.8
 _MOST_SHOWN = 20  # statistics
-_FEW_PIECES = 10  # with fewer, written or held out, hardly anything can be told from real pieces
+_FEW_PIECES = 10  # with fewer pieces in either set, hardly anything can be separated
 
 LINE_WIDTH = 100  # characters
-_MAX_FILES = 20  # files that have a line of their own
+_MAX_FILES = 20  # how many files have a line of their own
 
 
 def number(value: float, digits: int) -> str:
-    """Format a number with so many digits after the point; NaN where it is not defined."""
+    """Format a number with `digits` digits after the point; NaN: it is not defined."""
     return "NaN" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -48,13 +48,13 @@ def interval(estimate: Estimate, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows."""
+    """A table whose first column has the names of its rows."""
 
     caption: str
-    head: Sequence[str]  # of each column
+    head: Sequence[str]  # the title of each column
     rows: Sequence[Sequence[str]]  # the texts of the cells
-    marked: str = ""  # the name of the row that stands out
-    words: int = 1  # columns at the left that are of words; figures are aligned at their right
+    marked: str = ""  # the name of a row to highlight
+    words: int = 1  # how many columns at the left have words; figures are aligned at their right
 
     def lines(self) -> Iterator[str]:
         """Yield the table as lines of text."""
@@ -92,13 +92,13 @@ def verdict(summary: ModelSummary) -> str:
 
 
 def _difference(row: StatisticRow) -> str:
-    """Say in words how generated pieces differ from held-out ones."""
+    """Say in words how generated pieces differ from held-out ones in a statistic."""
     more = "more" if row.generated.mean > row.held_out.mean else "less"
     return f"{row.name}, {more}"
 
 
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
-    """Return nats per note, the same by kind of token, and bits per second: columns are sets."""
+    """Return nats per note, in all and by kind of token, and bits per second; columns are sets."""
     sizes = "; ".join(f"{its.name}: {its.pieces:,} pieces, {its.notes:,} notes" for its in sets)
     head = _with_intervals([its.name for its in sets])
     per_note = list(_rows([its.nats_per_note for its in sets], digits))
@@ -112,7 +112,7 @@ def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]
 
 
 def sequence_table(sets: Sequence[SequenceLikelihood]) -> Table:
-    """Return nats per id of sequences that are no music: columns are sets."""
+    """Return nats per id of sequences that are not music; columns are sets."""
     sizes = "; ".join(f"{its.name}: {its.sequences:,}, {its.ids:,} ids" for its in sets)
     return Table(
         f"Nats per id of whole sequences, and {CONFIDENCE:.0%} intervals ({sizes})",
@@ -123,12 +123,12 @@ def sequence_table(sets: Sequence[SequenceLikelihood]) -> Table:
 
 
 def _with_intervals(names: Sequence[str]) -> list[str]:
-    """Return the heads of columns of estimates."""
+    """Return the titles of columns of estimates."""
     return ["", *(text for name in names for text in (name, "interval"))]
 
 
 def _rows(estimates: Sequence[Mapping[str, Estimate]], digits: int) -> Iterator[list[str]]:
-    """Yield a row for each name, of estimates and their intervals."""
+    """Yield a row for each name, with its estimates and their intervals."""
     for name in dict.fromkeys(name for each in estimates for name in each):
         cells = [name]
         for each in estimates:
@@ -138,7 +138,7 @@ def _rows(estimates: Sequence[Mapping[str, Estimate]], digits: int) -> Iterator[
 
 
 def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:
-    """Yield the tables of likelihood, and what else there is to say of them."""
+    """Yield the tables of likelihood, and what else there is to say about it."""
     for table in likelihood_tables(sets, digits=4):
         yield from table.lines()
     per_token = (f"{its.name} {number(its.nats_per_token.value, 4)}" for its in sets)
@@ -152,7 +152,7 @@ def likelihood_lines(sets: Sequence[SetLikelihood]) -> Iterator[str]:
 
 
 def file_lines(pieces: SetLikelihood) -> Iterator[str]:
-    """Yield a line for each file, the most surprising first."""
+    """Yield a line for each file, the most surprising file first."""
     files = sorted(pieces.files, key=lambda file: -file.nats_per_note)
     yield "nats per note, file by file"
     for file in files[:_MAX_FILES]:
@@ -163,7 +163,7 @@ def file_lines(pieces: SetLikelihood) -> Iterator[str]:
 
 
 def statistics_table(comparison: Comparison) -> Table:
-    """Return the statistics that tell most."""
+    """Return the statistics that separate best."""
     rows = []
     for row in comparison.rows[:_MOST_SHOWN]:
         sd = row.held_out.sd
@@ -183,14 +183,14 @@ def statistics_table(comparison: Comparison) -> Table:
 
 
 def statistics_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the table of statistics, and what there is to say of it."""
+    """Yield the table of statistics, and what there is to say about it."""
     yield from statistics_table(comparison).lines()
     for note in statistics_notes(comparison):
         yield from textwrap.wrap(note, LINE_WIDTH)
 
 
 def statistics_notes(comparison: Comparison) -> Iterator[str]:
-    """Yield how well all statistics tell the pieces apart, and what the columns mean."""
+    """Yield how well all statistics separate the pieces, and what the columns mean."""
     forest, regression = comparison.by_forest, comparison.by_regression
     moves = comparison.by_moves
     if not math.isnan(forest.generated):
@@ -209,7 +209,7 @@ def statistics_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def kept_note(comparison: Comparison, candidates: int) -> str:
-    """Return how well those pieces are told from held-out ones that a critic keeps of several."""
+    """Return how well a critic's choices among several are separated from held-out pieces."""
     forest, regression = comparison.by_forest.generated, comparison.by_regression.generated
     return (
         f"These were drawn once. Where every few bars the model's critic takes the best of "
@@ -219,7 +219,7 @@ def kept_note(comparison: Comparison, candidates: int) -> str:
 
 
 def originality_table(groups: Mapping[str, SetOriginality]) -> Table:
-    """Return what training has of some groups of pieces, by name: a row per representation."""
+    """Return how much of each group of pieces training has: a row for each representation."""
     rows = []
     for name, group in groups.items():
         for representation, its in (("line", group.line), ("texture", group.texture)):
@@ -232,7 +232,7 @@ def originality_table(groups: Mapping[str, SetOriginality]) -> Table:
 
 
 def originality_lines(originality: Originality) -> Iterator[str]:
-    """Yield a table of all pieces, and the longest runs of each."""
+    """Yield a table for all pieces, and the longest runs of each."""
     groups: dict[str, SetOriginality] = {piece.name: piece for piece in originality.pieces}
     if len(groups) > 1:
         groups[f"all {len(groups)} pieces"] = originality.all
