@@ -20,10 +20,10 @@ _END: dict[str, Style] = {"text_anchor": "end"}
 
 
 def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Sequence[str]) -> str:
-    """Draw attention weights from white (0) to dark (1): a column per layer, a row per head.
+    """Draw attention weights from white (0) to dark (1): a column a layer, a row a head.
 
-    Shades follow the square root of the weights, so that a share of 1% is still seen. The maps,
-    (L, H, T, T), hold the weight of each query (down) on each key (across). Returns SVG.
+    Shades follow the square root of the weights, so that a weight of 1% can still be seen. The maps
+    (L, H, T, T) have the weight of each query (down) on each key (across). The result is SVG.
     """
     n_layer, n_head, n_token, _ = maps.shape
     token = max(_TOKEN, -(-_LEAST_PANEL // n_token))
@@ -57,7 +57,7 @@ def draw_attention(maps: NDArray[np.floating], labels: Sequence[str], layers: Se
 def _panel(
     left: float, top: float, token: float, weights: NDArray[np.floating], name: str
 ) -> list[str]:
-    """Draw the weights of a head, (T, T), each in a square of `token` pixels."""
+    """Draw the weights of one head (T, T), each as a square of `token` pixels."""
     side = token * len(weights)
     frame: dict[str, Style] = {"fill": "none", "stroke": LINE, "stroke_width": 0.7}
     parts = [boxes(left, top, left + side, top + side, **frame)]
@@ -71,9 +71,9 @@ def _panel(
 
 
 def token_labels(ids: Ints, vocabulary: Vocabulary) -> list[str]:
-    """Return a label for each id: bars by number (`Bar 16`, `15 s`), else what the id means.
+    """Return a label for each id: bars by number (`Bar 16`, `15 s`), all others by what they mean.
 
-    The ids, (T,), begin at Start; an upbeat is bar 0.
+    The ids (T,) begin with Start; an upbeat is bar 0.
     """
     kinds = vocabulary.kind_of[ids[:3]].tolist()
     numbers = itertools.count(1 - (kinds == [Kind.START, Kind.BAR, Kind.LENGTH]))

@@ -1,4 +1,4 @@
-"""Synthesize a Score with a sound font: as samples, and as WAV files."""
+"""Synthesizes a Score with a sound font, as samples and as WAV files."""
 
 import io
 import struct
@@ -17,19 +17,19 @@ from common.cli import say
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100
-_MAX_RING_SECONDS = 10.0  # how long past the last bar line a held note may sound
-_TAIL_SECONDS = 1.5  # of release after the last note ends
+_MAX_RING_SECONDS = 10.0  # how long a held note may sound after the last bar line
+_TAIL_SECONDS = 1.5  # of release, after the last note ends
 _SILENCE_SECONDS = 0.5  # the length of a Score without notes
 _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
-_CHANNELS = 16  # per synthesizer
-_PAN = 10  # the number of MIDI's control
-_CENTER, _WIDTH = 64, 40  # of MIDI's 128 places from left to right; between the outermost voices
-_ROOM_SECONDS, _ROOM_DECAY, _ROOM_LEVEL = 0.9, 6.0, 0.004  # it fades by e^6 a second
+_CHANNELS = 16  # in each synthesizer
+_PAN = 10  # the number of MIDI's pan control
+_CENTER, _WIDTH = 64, 40  # in MIDI's 128 places from left to right; between the outermost voices
+_ROOM_SECONDS, _ROOM_DECAY, _ROOM_LEVEL = 0.9, 6.0, 0.004  # the room's answer fades by e^6 a second
 
 
 @cache
 def has_sound() -> bool:
-    """Return whether sound can be made, and say so on stderr where it cannot."""
+    """Return whether sound can be made; if not, say so on stderr."""
     try:
         import tinysoundfont  # noqa: F401  # there is no wheel for Python 3.13 and newer
     except ImportError:
@@ -41,7 +41,7 @@ def has_sound() -> bool:
 def wav_bytes(score: Score) -> bytes:
     """Return a Score as a WAV file: stereo, 16 bits, 44,100 samples a second.
 
-    It is the sound of `render_audio`, its voices from left to right in a small room.
+    It has the sound of `render_audio`, with its voices spread from left to right in a small room.
     """
     sound = _in_room(score, np.unique(score.notes["program"]))
     sound *= _gain(sound)
@@ -49,7 +49,7 @@ def wav_bytes(score: Score) -> bytes:
 
 
 def stems(score: Score) -> Iterator[tuple[int, bytes]]:
-    """Return each program of a Score with a WAV file of it alone: together they are `wav_bytes`."""
+    """Yield each program of a Score with a WAV file of it alone; together they are `wav_bytes`."""
     programs = np.unique(score.notes["program"])
     gain = _gain(_in_room(score, programs))
     for program in programs.tolist():
@@ -68,7 +68,7 @@ def _stereo_wav(sound: Floats) -> bytes:
 
 
 def _in_room(score: Score, programs: NDArray[np.int16]) -> Floats:
-    """Return the sound of some programs where they sit in a room: (samples, 2)."""
+    """Return the sound of some programs at their places in a room: (samples, 2)."""
     dry = _synthesized(score, _SAMPLE_RATE, programs, _WIDTH)
     noise = np.random.default_rng(0).standard_normal((int(_ROOM_SECONDS * _SAMPLE_RATE), 2))
     times = np.arange(len(noise)) / _SAMPLE_RATE
@@ -85,10 +85,11 @@ def _in_room(score: Score, programs: NDArray[np.int16]) -> Floats:
 
 
 def mu_law_wav(score: Score) -> bytes:
-    """Return the sound of `render_audio` as a WAV file a quarter of the size, for a page.
+    """Return the sound of `render_audio` as a WAV file of a quarter of the size, for a page.
 
-    Mono, 22,050 samples a second, each in 8 bits by the mu-law of ITU-T G.711 (1988), which every
-    browser plays; 256 logarithmic steps keep its noise about 37 dB below the music, soft or loud.
+    It is mono, with 22,050 samples a second, each in 8 bits by the mu-law of ITU-T G.711 (1988),
+    which every browser plays. 256 logarithmic steps keep its noise about 37 dB below the music,
+    soft or loud.
     """
     sample_rate, mu_law = 22_050, 7  # 7: the format code in the header
     levels = np.rint(render_audio(score, sample_rate) * 32767).astype(np.int32)
@@ -96,7 +97,7 @@ def mu_law_wav(score: Score) -> bytes:
     segment = np.log2(biased).astype(np.int32) - 7
     codes = ((levels < 0) << 7) | (segment << 4) | ((biased >> (segment + 3)) & 15)
     samples = (~codes & 255).astype(np.uint8).tobytes()
-    data = samples + b"\0" * (len(samples) % 2)  # a chunk's size is even
+    data = samples + b"\0" * (len(samples) % 2)  # the size of a chunk must be even
     parts = [
         struct.pack("<4sI4s", b"RIFF", 50 + len(data), b"WAVE"),
         struct.pack("<4sIHHIIHHH", b"fmt ", 18, mu_law, 1, sample_rate, sample_rate, 1, 8, 0),
@@ -110,8 +111,8 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> Floats:
     """Synthesize a Score: (samples,) float32, mono, with its peak 1 dB below full scale.
 
     Each note begins and ends on the sample that the tempo gives. The last notes ring out and fade;
-    a held note ends at most ten seconds after the last bar line. It is silence, as long, where
-    no sound can be made.
+    a held note ends at most ten seconds after the last bar line. If no sound can be made, the
+    result is equally long silence.
     """
     sound = _synthesized(score, sample_rate, np.unique(score.notes["program"]))
     mono: Floats = sound.mean(axis=1)
@@ -120,7 +121,7 @@ def render_audio(score: Score, sample_rate: int = _SAMPLE_RATE) -> Floats:
 
 
 def _gain(sound: Floats) -> np.float32:
-    """Return the factor that brings the peak of a sound 1 dB below full scale."""
+    """Return the factor that brings the peak of a sound to 1 dB below full scale."""
     peak = float(np.abs(sound).max())
     return np.float32(_PEAK / peak if peak > 0 else 1)
 
@@ -133,7 +134,7 @@ def _synthesized(
     Args:
         score, sample_rate: as in `render_audio`.
         programs: (P,), rising.
-        width: of MIDI's 128 places from left to right, how far the voices are spread.
+        width: how far the voices are spread, in MIDI's 128 places from left to right.
     """
     notes = score.notes
     if not len(notes):
@@ -168,14 +169,14 @@ def _play(
     sample_rate: int,
     audio: Floats,
 ) -> None:
-    """Add notes to `audio`.
+    """Add the sound of notes to `audio`.
 
     Args:
-        notes: (N,)
+        notes: (N,) of NOTE.
         channels: (N,) from 0 to 15.
-        samples: (2, N) the first and the end of each.
-        seats: General MIDI's program, or DRUMS, of each channel, and its place from left to right.
-        sample_rate: a second.
+        samples: (2, N) the first sample of each note, and its end.
+        seats: of each channel the General MIDI program, or DRUMS, and the place from left to right.
+        sample_rate: samples a second.
         audio: (samples, 2), changed in place.
     """
     import tinysoundfont  # see `has_sound`
@@ -190,7 +191,7 @@ def _play(
         synth.program_select(channel, font, bank, preset)
         synth.control_change(channel, _PAN, pan)
     times = np.concatenate([samples[1], samples[0]])
-    order = np.argsort(times, kind="stable")  # at one sample notes end before others begin
+    order = np.argsort(times, kind="stable")  # at the same sample, notes end before others begin
     velocities = np.concatenate([np.zeros_like(notes["velocity"]), notes["velocity"]])
     columns = [np.tile(channels, 2), np.tile(notes["pitch"], 2), velocities, times]
     events = np.stack(columns, axis=1)[order]

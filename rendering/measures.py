@@ -13,7 +13,7 @@ from rendering.note_values import FLAGS, Bar, BarRhythm, NoteValue, Span, steps_
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
 from rendering.staves import Staff, arrange
 
-MAX_RINGING_BARS = 16  # after the last bar, for notes that are still held
+MAX_RINGING_BARS = 16  # bars after the last one, for notes that are still held
 
 
 @dataclass
@@ -21,13 +21,13 @@ class Event:
     """A note, a chord or a rest, as it is written in a bar.
 
     Attributes:
-        value: when, and how long.
-        notes: the indices of its notes in the Score; of a rest none.
-        tied_from, tied_to: those of its notes that go on from what is before, and after it.
-        accidentals: of its notes, those that need one.
+        value: when it is, and how long.
+        notes: the indices of its notes in the Score; () for a rest.
+        tied_from, tied_to: its notes that are tied to notes before it, and after it.
+        accidentals: its notes that need an accidental.
         beams: "begin", "continue", "end" and so on, from the outermost beam.
         triplet: whether a triplet begins ("start"), ends ("stop"), or both ("start stop").
-        is_whole_bar: whether it is the rest of a whole bar.
+        is_whole_bar: whether it is a rest for a whole bar.
         is_hidden: whether it is a rest that is not shown.
     """
 
@@ -46,14 +46,15 @@ class Measures:
     """The bars of a Score, and what is written in them on each staff.
 
     Attributes:
-        quarter: notation steps of a quarter note.
+        quarter: notation steps in a quarter note.
         key: of the signature.
         bars: as many as the notes need.
-        starts: when each begins, and when the last ends.
-        spelled: letter, sharps and octave of each note.
+        starts: when each bar begins, and when the last one ends.
+        spelled: the letter, the sharps and the octave of each note.
 
     Raises:
-        ValueError: the Score has no notation: on a grid of seconds, or of odd divisions.
+        ValueError: the Score has no notation: its grid has seconds, or divisions that no note
+            values fit.
     """
 
     def __init__(self, score: Score, key: Key | None = None) -> None:
@@ -82,7 +83,7 @@ class Measures:
                     self._end[voice] = np.minimum(end, self.starts[-1])
 
     def _drum_ends(self, onset: Ints) -> Ints:
-        """Return when the next drum comes, or the next quarter of the bar."""
+        """Return when the next drum note comes, or the next quarter note of the bar."""
         bar = np.searchsorted(self.starts, onset, side="right") - 1
         begin, quarter = self.starts[bar], self.quarter
         ends = np.minimum(begin + ((onset - begin) // quarter + 1) * quarter, self.starts[bar + 1])
@@ -90,7 +91,7 @@ class Measures:
         return np.asarray(np.minimum(ends, begins[np.searchsorted(begins, onset, side="right")]))
 
     def _bars(self, score: Score, scale: int, last_end: int) -> list[Bar]:
-        """Return the bars until the last note ends, or a few more than the Score's."""
+        """Return the bars until the last note ends, but only a few more than the Score has."""
         bars = []
         rows = score.bars.tolist() or [(4, 4, score.grid.bar_steps(4, 4))]
         for numerator, denominator, length in rows:
@@ -101,7 +102,7 @@ class Measures:
         return bars + [bars[-1]._replace(length=whole)] * more
 
     def staff(self, staff: Staff) -> list[list[tuple[int, list[Event]]]]:
-        """Return, of each bar, the voices that are written in it, by number from 0."""
+        """Return, for each bar, the voices that are written in it, by their number from 0."""
         spans = [self._spans(rows) for rows in staff.voices or [np.empty(0, dtype=np.int64)]]
         written = []
         for number, bar in enumerate(self.bars):
@@ -117,9 +118,9 @@ class Measures:
         return written
 
     def _spans(self, rows: Ints) -> list[list[Span]]:
-        """Return, of each bar, when which notes of a voice sound.
+        """Return, for each bar, when which notes of a voice sound.
 
-        Where notes of a voice overlap, what sounds is cut where one begins or ends.
+        If notes of a voice overlap, the sound is cut wherever a note begins or ends.
         """
         rows = rows[np.argsort(self._onset[rows], kind="stable")]
         onset, end = self._onset[rows], self._end[rows]
@@ -132,7 +133,7 @@ class Measures:
         return of_bars
 
     def _events(self, spans: Sequence[Span], rhythm: BarRhythm, hides_rests: bool) -> list[Event]:
-        """Return what a voice has in a bar, where this sounds in it."""
+        """Return what a voice has in a bar in which these spans sound."""
         if not _has_notes(spans):
             ((begin, end, _),) = spans
             return [Event(NoteValue(begin, end - begin, "", 0, None), (), is_whole_bar=True)]
@@ -150,11 +151,11 @@ class Measures:
         return events
 
     def _mark_accidentals(self, voices: Sequence[list[Event]]) -> None:
-        """Add to the events of a bar on one staff, in place, which notes need an accidental."""
+        """Mark, in place, which notes need an accidental among the events of one staff in a bar."""
         fifths = key_signature(self.key)
         signed = LETTERS_BY_FIFTHS[:fifths] if fifths > 0 else LETTERS_BY_FIFTHS[fifths:]
         signature = dict.fromkeys(signed if fifths else "", 1 if fifths > 0 else -1)
-        valid: dict[tuple[str, int], int] = {}  # in this bar, by letter and octave
+        valid: dict[tuple[str, int], int] = {}  # what holds in this bar, by letter and octave
         together = (event for events in voices for event in events)
         for event in sorted(together, key=lambda event: event.value.start):
             needed = set()
@@ -173,7 +174,7 @@ def _has_notes(spans: Sequence[Span]) -> bool:
 
 
 def _beam(events: Sequence[Event], rhythm: BarRhythm) -> None:
-    """Add beams, in place, between those events of one group that no rest separates."""
+    """Add beams, in place, to the events of each group that no rest divides."""
 
     def group_of(event: Event) -> tuple[bool, int]:
         has_flags = bool(event.notes) and FLAGS.get(event.value.type, 0) > 0
@@ -191,7 +192,7 @@ def _beam(events: Sequence[Event], rhythm: BarRhythm) -> None:
 
 
 def _state(level: int, before: int, after: int, place: int) -> str:
-    """Return the state of a beam by how many its neighbors have."""
+    """Return the state of a beam, by how many beams its neighbors have."""
     if before >= level:
         return "continue" if after >= level else "end"
     if after >= level:
@@ -200,7 +201,7 @@ def _state(level: int, before: int, after: int, place: int) -> str:
 
 
 def _bracket(events: Sequence[Event]) -> None:
-    """Add, in place, where triplets begin and end."""
+    """Mark, in place, where triplets begin and end."""
     spans = [None, *(event.value.triplet for event in events), None]
     for place, event in enumerate(events, start=1):
         if span := spans[place]:

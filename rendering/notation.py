@@ -1,6 +1,6 @@
 """Notation: a Score as MusicXML, which notation programs open, and engraved as SVG.
 
-MusicXML is written here, not by music21: that takes 0.9 s to import, 0.3 s for a chorale and 11 s
+MusicXML is written here, not by music21. That takes 0.9 s to import, 0.3 s for a chorale, and 11 s
 for a song of 100 bars.
 """
 
@@ -26,26 +26,26 @@ from rendering.note_values import steps_per_quarter
 from rendering.png import png_bytes
 from rendering.staves import Part
 
-NEW = "#0072B2"  # the color of notes that were not given, where some were
+NEW = "#0072B2"  # the color of notes that were not given, if some were
 _HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE score-partwise PUBLIC '
     '"-//Recordare//DTD MusicXML 4.0 Partwise//EN" "http://www.musicxml.org/dtds/partwise.dtd">\n'
 )
-# verovio leaves beams black: those before a new note
+# verovio leaves beams black; this finds those before a new note
 _BEAM = re.compile(rf'<g id="\w+" class="beam">(\s*<polygon [^>]*>)+\s*<g [^>]* fill="{NEW}"')
 _SIZE = re.compile(r'viewBox="0 0 ([0-9]+) ([0-9]+)"')
-_TEXT_GLYPH = re.compile("[\ue000-\uf8ff]")  # of verovio's own font: the note of a tempo
+_TEXT_GLYPH = re.compile("[\ue000-\uf8ff]")  # in verovio's own font: the note of a tempo mark
 _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}
-_LEAST_TEMPO_CHANGE = 0.05  # that is printed; smaller ones are only played
-_VOICES_ON_STAFF = 4  # of which notation programs number as many
-# Where drums stand on their staff, as in a treble clef, and those whose heads are crosses.
+_LEAST_TEMPO_CHANGE = 0.05  # a smaller change of tempo is played, but not printed
+_VOICES_ON_STAFF = 4  # notation programs number this many
+# The places of drums on their staff, as in a treble clef, and the drums whose heads are crosses.
 _DRUM_PLACES = {
     **{35: "F4", 36: "F4", 37: "C5", 38: "C5", 39: "C5", 40: "C5", 41: "G4", 42: "G5", 43: "A4"},
     **{44: "D4", 45: "B4", 46: "G5", 47: "D5", 48: "D5", 49: "A5", 50: "E5", 51: "F5", 52: "A5"},
     **{53: "F5", 54: "E5", 55: "A5", 56: "E5", 57: "A5", 59: "F5"},
 }
 _OTHER_DRUM = "B4"
-_HARMONIES = {  # MusicXML's names of kinds of chords
+_HARMONIES = {  # MusicXML's names for kinds of chords
     **{"": "major", "m": "minor", "dim": "diminished", "aug": "augmented", "7": "dominant"},
     **{"sus2": "suspended-second", "sus4": "suspended-fourth", "maj7": "major-seventh"},
     **{"m7": "minor-seventh", "m7b5": "half-diminished", "dim7": "diminished-seventh"},
@@ -54,8 +54,8 @@ _HARMONIES = {  # MusicXML's names of kinds of chords
 _CROSSES = {37, 42, 44, 46, 49, 51, 52, 53, 55, 57, 59}
 _TRIPLET = ("actual-notes", 3), ("normal-notes", 2)
 _Content: TypeAlias = Element | str | tuple[str, str | int | None] | None
-_PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # verovio's units
-_ENGRAVING = {  # verovio's options; one high page would take it five times as long
+_PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # in verovio's units
+_ENGRAVING = {  # verovio's options; one high page would take five times as long
     **{"header": "none", "footer": "none", "breaks": "auto", "svgViewBox": True},
     **{"pageWidth": _PAGE_WIDTH, "pageHeight": _PAGE_HEIGHT, "adjustPageHeight": True},
     **{"scale": 40, "staffLineWidth": 0.2, "pageMarginTop": 100},
@@ -63,7 +63,7 @@ _ENGRAVING = {  # verovio's options; one high page would take it five times as l
 
 
 def has_notation(grid: Grid) -> bool:
-    """Return whether music on a grid can be notated: not where it counts seconds."""
+    """Return whether music on a grid can be notated: it cannot if the grid counts seconds."""
     try:
         return bool(steps_per_quarter(grid))
     except ValueError:
@@ -75,28 +75,29 @@ def to_musicxml(
 ) -> str:
     """Return a Score as MusicXML 4.0, at concert pitch.
 
-    Every note is there with its onset, duration, pitch and instrument. But drums have no duration
-    in notation: each lasts until the next. Notes that are held past the last bar end
-    MAX_RINGING_BARS (rendering/measures.py) after it. And music that was played, not written, is
-    rounded to what can be read (rendering/readable.py).
+    Every note is there with its onset, duration, pitch and instrument, with three exceptions. Drums
+    have no duration in notation: each lasts until the next one. Notes that are held after the last
+    bar end MAX_RINGING_BARS (rendering/measures.py) after it. And music that was played, not
+    written, is rounded to what can be read (rendering/readable.py).
 
     Args:
         score: on a grid of beats.
-        key: of the signature and the spelling; None: that of `notated_key`.
-        is_given: whether each note, (N,), was given; the others are colored, if any was.
-        chords: whose symbols stand above it, and below it what they are in the key.
+        key: of the signature and the spelling; None: `notated_key` finds it.
+        is_given: (N,) whether each note was given; the others are colored, if any note was.
+        chords: their symbols stand above the score, and below it what they are in the key.
 
     Raises:
-        ValueError: it has no notation: on a grid of seconds, or of beats that no note values fit.
+        ValueError: the Score has no notation: its grid has seconds, or beats that no note values
+            fit.
     """
     root = _Writer(score, key, is_given, chords).root()
     return f"{_HEAD}{ElementTree.tostring(root, 'unicode')}\n"
 
 
 def engrave(musicxml: str) -> str:
-    """Return MusicXML as one SVG picture, as high as the music is long.
+    """Return MusicXML as one SVG picture, as high as the music needs.
 
-    A note of to_musicxml has the same id in it: n and its index in the Score.
+    A note of to_musicxml has the same id in the picture: n, and its index in the Score.
     """
     toolkit = load_notation(musicxml, _ENGRAVING)
     pages = [toolkit.renderToSVG(number + 1) for number in range(toolkit.getPageCount())]
@@ -114,7 +115,7 @@ def engrave(musicxml: str) -> str:
 
 
 def notation_png(score: Score, width: int) -> bytes:
-    """Return the engraved score of a Score as the content of a PNG file, so many pixels wide."""
+    """Return the engraved Score as the content of a PNG file that is `width` pixels wide."""
     svg = _TEXT_GLYPH.sub("\N{QUARTER NOTE}", engrave(to_musicxml(score)))
     return png_bytes(svg, width)
 
@@ -128,7 +129,7 @@ def write_notation(
 ) -> list[Path]:
     """Write `stem`.musicxml and `stem`.svg, each whole or not at all, and return their paths.
 
-    The arguments are those of `to_musicxml`; notes that were not given are colored in the picture.
+    The arguments are those of `to_musicxml`. Notes that were not given are colored in the picture.
     """
     paths = [stem.with_name(f"{stem.name}.musicxml"), stem.with_name(f"{stem.name}.svg")]
     plain = to_musicxml(score, key, chords=chords)
@@ -141,11 +142,11 @@ def write_notation(
 class _Place(NamedTuple):
     """Where a note is written."""
 
-    name: str  # of the part
+    name: str  # the id of the part
     part: Part
     staff: int  # from 0
     voice: int  # on the staff, from 0
-    is_shared: bool  # with another voice, in this bar
+    is_shared: bool  # whether another voice is on the staff in this bar
 
 
 class _Writer:
@@ -165,7 +166,7 @@ class _Writer:
         self._shown_bpm = 0.0
 
     def root(self) -> Element:
-        """Return the whole."""
+        """Return the whole document."""
         page = self._measures.page
         parts = [(part, f"P{number}") for number, part in enumerate(page.parts, start=1)]
         names = [self._name(part, name) for part, name in parts]
@@ -182,7 +183,7 @@ class _Writer:
         )
 
     def _name(self, part: Part, name: str) -> Element:
-        """Return what a part is called, and what plays it."""
+        """Return the name of a part, and what plays it."""
         rows = [row for staff in part.staves for voice in staff.voices for row in voice.tolist()]
         sounds, midi, grid = [], [], self._score.grid
         for identity, row in sorted({self._instrument(name, row): row for row in rows}.items()):
@@ -219,7 +220,7 @@ class _Writer:
         return _element("part", *measures, id=name)
 
     def _attributes(self, part: Part, number: int) -> Element | None:
-        """Return what is new in a bar: its meter; in the first the signature and the clefs too."""
+        """Return what is new in a bar: its meter, and in the first bar also signature and clefs."""
         bars, key = self._measures.bars, self._measures.key
         meter = bars[number].numerator, bars[number].denominator
         if number and meter == (bars[number - 1].numerator, bars[number - 1].denominator):
@@ -247,7 +248,7 @@ class _Writer:
         )
 
     def _tempo(self, number: int) -> Element | None:
-        """Return a bar's tempo where it is new, in print where it is much so."""
+        """Return the tempo of a bar if it is new; it is printed only if it is very different."""
         tempi = self._tempo_bpm[: number + 1]
         if not tempi[number:] or tempi[-2:-1] == tempi[-1:]:
             return None
@@ -279,12 +280,12 @@ class _Writer:
                 yield _element("direction", words, offset, placement="below")
 
     def _class(self, tag: str, pitch_class: int) -> Element:
-        """Return the name of a pitch class."""
+        """Return a pitch class by its name."""
         letter, sharps, _ = spell_pitch(pitch_class, self._measures.key)
         return _element(tag, (f"{tag}-step", letter), (f"{tag}-alter", sharps or None))
 
     def _note(self, event: Event, note: int | None, place: _Place) -> Element:
-        """Return a note, or with None a rest, in the order that MusicXML asks for."""
+        """Return a note, or with None a rest, with elements in the order that MusicXML requires."""
         is_first, value = note in (None, *event.notes[:1]), event.value
         tied = (("stop", event.tied_from), ("start", event.tied_to))
         ties = [kind for kind, notes in tied if note in notes]
@@ -300,7 +301,7 @@ class _Writer:
                 accidental = _ACCIDENTALS[self._measures.spelled[note][1]]
             stem = ("up", "down")[place.voice] if place.is_shared else None
             head = "x" if self._program[note] == DRUMS and self._pitch[note] in _CROSSES else None
-        is_named = note is not None and note not in event.tied_from  # so the picture has it too
+        is_named = note is not None and note not in event.tied_from  # so the picture has it, too
         return _element(
             "note",
             None if is_first else _element("chord"),
@@ -324,7 +325,7 @@ class _Writer:
         )
 
     def _pitch_or_rest(self, event: Event, note: int | None) -> Element:
-        """Return a note's letter and octave, for a drum those of its place on the staff."""
+        """Return the letter and octave of a note, or of a drum's place on the staff."""
         if note is None:
             return _element("rest", measure="yes" if event.is_whole_bar else None)
         if self._program[note] == DRUMS:
@@ -334,15 +335,15 @@ class _Writer:
         return _element("pitch", ("step", letter), ("alter", sharps or None), ("octave", octave))
 
     def _instrument(self, part: str, note: int) -> str:
-        """Return the name of what plays a note: a program, or one drum."""
+        """Return the id of what plays a note: a program, or a single drum."""
         program = self._program[note]
         return f"{part}-D{self._pitch[note]}" if program == DRUMS else f"{part}-I{program + 1}"
 
 
 def _element(tag: str, *content: _Content, **attributes: str | None) -> Element:
-    """Return an element with what is in it: elements, text, or a tag with its text.
+    """Return an element with its content: elements, text, or a tag with its text.
 
-    Of content and attributes what is None is left out.
+    Content and attributes that are None are left out.
     """
     given = {name: value for name, value in attributes.items() if value is not None}
     element = Element(tag, {name.replace("_", "-"): value for name, value in given.items()})

@@ -1,4 +1,4 @@
-"""Note values: spans of grid steps as the quarters, dots, triplets and ties that musicians read."""
+"""Note values: spans of grid steps as quarters, dots, triplets and ties, as musicians read them."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,22 +10,22 @@ _TYPES = (
     *("16th", "32nd", "64th", "128th", "256th"),
 )
 _TYPES_FROM_QUARTER = _TYPES.index("quarter")
-_SMALLEST = 3  # steps of a note that is in no triplet; a quarter has so many times a power of two
+_SMALLEST = 3  # of the smallest note outside triplets; a quarter has 2^n times as many
 FLAGS = {name: flags for flags, name in enumerate(_TYPES[_TYPES_FROM_QUARTER:])}  # or beams
 
 
 class NoteValue(NamedTuple):
     """A note or a rest as it is written."""
 
-    start: int  # notation steps (see `steps_per_quarter`)
+    start: int  # in notation steps (see `steps_per_quarter`)
     duration: int  # notation steps
-    type: str  # "quarter", as MusicXML has it
+    type: str  # such as "quarter", as in MusicXML
     dots: int
-    triplet: tuple[int, int] | None  # where the triplet that it is in begins and ends
+    triplet: tuple[int, int] | None  # where its triplet begins and ends, if it is in one
 
 
 class Bar(NamedTuple):
-    """A bar: its meter, and how many notation steps it has, and would have if it were whole."""
+    """A bar: its meter, its notation steps, and the steps it would have if it were whole."""
 
     numerator: int
     denominator: int
@@ -34,15 +34,15 @@ class Bar(NamedTuple):
 
     @property
     def is_compound(self) -> bool:
-        """Whether its beats have three parts each, as in 6/8."""
+        """Whether its beats divide into three, as in 6/8."""
         return is_compound(self.numerator, self.denominator)
 
 
-Span: TypeAlias = tuple[int, int, tuple[int, ...]]  # from when to when which notes sound, if any
+Span: TypeAlias = tuple[int, int, tuple[int, ...]]  # begin, end, and the notes between, if any
 
 
 def steps_per_quarter(grid: Grid) -> int:
-    """Return the notation steps of a quarter note: the grid's, or a multiple, with triplets.
+    """Return the notation steps of a quarter note, with triplets: the grid's, or a multiple.
 
     Raises:
         ValueError: the grid follows no beat, or divides it so that no note value fits.
@@ -59,24 +59,25 @@ class BarRhythm:
     """How time is written in a bar.
 
     Args:
-        bar: what is written.
-        quarter: steps of a quarter note.
-        start: when it begins; at 0, if it is not whole, it is an upbeat.
+        bar: the bar.
+        quarter: notation steps in a quarter note.
+        start: when the bar begins. At 0, a bar that is not whole is an upbeat.
 
     Attributes:
-        origin: steps from the beginning of the piece to where this bar, were it whole, would be 0.
-        levels: notation steps of what a bar is divided into, from itself down to the smallest note
-            that is in no triplet: 48, 24, 12, 6, 3 for 4/4.
-        beat: steps of a beat, which has three parts in a compound meter (6/8).
-        is_compound: whether it has.
-        cell: steps that a triplet takes the place of; two of them where `pairs`.
+        origin: steps from the beginning of the piece to where this bar would begin if it were
+            whole.
+        levels: notation steps of what a bar divides into, from the bar itself to the smallest note
+            outside triplets: 48, 24, 12, 6, 3 for 4/4.
+        beat: steps of a beat, which divides into three in a compound meter (6/8).
+        is_compound: whether the meter is compound.
+        cell: steps that a triplet replaces; with `pairs`, it replaces two of them.
     """
 
     def __init__(self, bar: Bar, quarter: int, start: int) -> None:
         self.quarter, self.is_compound = quarter, bar.is_compound
         self.origin = start if start else bar.length - bar.whole
         part = 4 * quarter // bar.denominator
-        if 4 * quarter % bar.denominator or part % _SMALLEST:  # 7/32, 3/5
+        if 4 * quarter % bar.denominator or part % _SMALLEST:  # such as 7/32 or 3/5
             part = _SMALLEST
         self.beat = 3 * part if self.is_compound else part
         levels = [bar.whole]
@@ -92,14 +93,14 @@ class BarRhythm:
         self.pairs = self.cell == quarter
 
     def beam_group(self, start: int) -> int:
-        """Return the number of the group of notes that share a beam, by a note's start."""
+        """Return the number of the group of notes that share a beam, by the start of a note."""
         whole, at = self.levels[0], start - self.origin
         if self.is_compound:
             return at // self.beat
-        return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: the rest too
+        return min(at // self.quarter, max(whole // self.quarter - 1, 0))  # 3/8, 5/8: with the rest
 
     def values(self, spans: Sequence[Span]) -> list[list[NoteValue]]:
-        """Return how each of the spans, which fill a bar, is written: values that are tied."""
+        """Return how each span is written, as values that are tied; the spans fill a bar."""
         origin = self.origin
         edges = sorted({edge - origin for begin, end, _ in spans for edge in (begin, end)})
         triplets = list(self._triplets(edges, edges[0], edges[-1]))
@@ -133,7 +134,7 @@ class BarRhythm:
             start += size
 
     def _divided(self, edges: list[int], start: int, size: int) -> Iterator[tuple[int, int]]:
-        """Yield the triplets of a cell: of its halves where a note begins in its middle."""
+        """Yield the triplets in a cell: one for each half if a note begins in its middle."""
         inside = [edge - start for edge in edges if start < edge < start + size]
         if all(edge % self.levels[-1] == 0 for edge in inside):
             return
@@ -144,7 +145,7 @@ class BarRhythm:
             yield start, start + size
 
     def _plain(self, start: int, end: int, is_rest: bool) -> list[NoteValue]:
-        """Return values outside triplets that show the strong beats they pass."""
+        """Return values outside triplets, which show the strong beats that they pass."""
         value = self._value(start, end - start, None)
         if value and self._is_readable(start, end, is_rest, value.dots):
             return [value]
@@ -152,7 +153,7 @@ class BarRhythm:
         step = self.levels[strongest]
         inside = [edge for edge in range(start + 1, end) if edge % step == 0]
         middle = inside[0]
-        if self._level(start) <= self._level(end):  # long values first, where the start is strong
+        if self._level(start) <= self._level(end):  # if the start is strong, long values come first
             for edge in inside:
                 first = self._value(start, edge - start, None)
                 if first and self._is_readable(start, edge, is_rest, first.dots):
@@ -170,7 +171,7 @@ class BarRhythm:
     def _value(
         self, start: int, duration: int, triplet: tuple[int, int] | None
     ) -> NoteValue | None:
-        """Return the one value of this duration, if there is one."""
+        """Return the single value with this duration; None: there is none."""
         nominal = 3 * duration if triplet else 2 * duration  # in half steps: 3 in the time of 2
         for number, name in enumerate(_TYPES):
             size = 2 * self.quarter << _TYPES_FROM_QUARTER >> number
@@ -179,11 +180,11 @@ class BarRhythm:
         return None
 
     def _level(self, at: int) -> int:
-        """Return how weak a place in the bar is: 0 for its beginning."""
+        """Return how weak a place in the bar is; 0: it is the beginning of the bar."""
         return next((n for n, size in enumerate(self.levels) if at % size == 0), len(self.levels))
 
     def _is_readable(self, start: int, end: int, is_rest: bool, dots: int) -> bool:
-        """Return whether one value for this span hides no beat that is stronger than its ends."""
+        """Return whether a single value for this span hides no beat stronger than its ends."""
         duration = end - start
         if duration <= self.levels[-1]:
             return True

@@ -16,34 +16,35 @@ from data.keys import Key, notated_key
 from data.score import DRUMS, MOST_PROGRAM, Score
 from rendering.svg import LINE, SMALL_SIZE, TITLE_SIZE, Style, boxes, legend, svg, text
 
-# Okabe and Ito's colors, which color-blind readers tell apart; ten more; past 16 programs again.
+# The colors of Okabe and Ito, which color-blind readers can tell apart, and ten more. After 16
+# programs they begin again.
 _PALETTE = (
     *("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
     *("#5D3A9B", "#8C510A", "#66A61E", "#9E0142", "#7F7F7F"),
     *("#B15FC9", "#00B8BE", "#B5A260", "#01665E", "#FF8DA1"),
 )
-_SEED, _SEED_TINT = "#343C46", 0.2  # a seed note: this, with so much of its program's color
+_SEED, _SEED_TINT = "#343C46", 0.2  # the color of a seed note, with so much of its program's
 _SEED_GROUND = "#F5ECD3"
 _BLACK_KEY: dict[str, Style] = {"fill": "#0F2A47", "fill_opacity": 0.06}
 _IS_BLACK_KEY = np.array([0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0], dtype=bool)
 
-# Pixels. A system is one line of bars, and every pitch has a row in it.
+# In pixels. A system is one line of bars, in which every pitch has a row.
 _WIDTH, _LEFT, _RIGHT, _BOTTOM, _GAP, _TEXT_LINE = 1560, 54, 18, 36, 66, 32
 _MARKS, _CHORDS = 36, 34  # room for meters above the first system, and for chords above each
-_DRUM_NAMES = 132  # more room at the left where there are drums
-_ROW, _ROW_OF_MANY, _MOST_HEIGHT = 10, 8, 720  # of a row, alone or of many systems; of a system
-# Quarter notes or seconds per system, and systems; longer pieces get denser systems.
+_DRUM_NAMES = 132  # more room at the left if there are drums
+_ROW, _ROW_OF_MANY, _MOST_HEIGHT = 10, 8, 720  # of a row, alone or in many systems; of a system
+# Quarter notes or seconds in a system, and how many systems; longer pieces get denser systems.
 _SYSTEM_BEATS, _MAX_SYSTEMS = {"beats": 32, "seconds": 16}, 16
-_MAX_NUMBERS = 24  # bar numbers per system
+_MAX_NUMBERS = 24  # bar numbers in a system
 _LEGEND_COLUMNS = 6
-_LETTER, _LEAST_NAME = 8.5, 10  # pixels of a letter of a chord's name, and of a name that is shown
-# Rows. A note is a little higher than its row, a drum's row higher than a pitch's.
+_LETTER, _LEAST_NAME = 8.5, 10  # pixels of a letter in a chord's name; of the shortest name
+# In rows. A note is a little higher than its row, and a drum's row is higher than a pitch's.
 _NOTE_HEIGHT, _DRUM_ROW = 1.25, 2.4
-# Surprise: pale where a note was expected, through amber to dark red, ever darker.
+# Colors of surprise: pale for expected notes, through amber, to ever darker red.
 MAX_NATS = 8
 _SURPRISE = ("#A6BDD8", "#F2B33D", "#D9542B", "#8E0F2E", "#3D0026")
 _NOT_SCORED, _LIST_COLUMNS = "#FFFFFF", 2
-_SHADES = 16  # a nat: colors that can be told apart
+_SHADES = 16  # shades in a nat: colors that can be told apart
 _SCALE_WIDTH = 312
 _BOLD: dict[str, Style] = {"font_weight": "bold", "fill": _SEED}
 _SMALL: dict[str, Style] = {"font_size": SMALL_SIZE}
@@ -54,10 +55,10 @@ _ALL_OPEN = np.zeros(0, dtype=bool)
 
 @dataclass(frozen=True)
 class SystemPlace:
-    """Where a system of a piano roll is in the picture, and when what is in it sounds.
+    """Where a system of a piano roll is in the picture, and when its music sounds.
 
     Attributes:
-        top, bottom: shares of the height of the picture, from its top.
+        top, bottom: as shares of the height of the picture, from its top.
         times: (share of the width, seconds) of its first and last step and the bar lines between.
     """
 
@@ -71,7 +72,7 @@ class PianoRoll:
     """A picture of a Score.
 
     Attributes:
-        svg: the picture, of `width` and `height` pixels.
+        svg: the picture, with `width` and `height` in pixels.
         systems: where its systems are, from the top down.
     """
 
@@ -95,15 +96,15 @@ class _System:
     row_height: int
 
     def x(self, step: ArrayLike) -> Reals:
-        """Return how many pixels from the left grid steps are."""
+        """Return how many pixels grid steps are from the left."""
         return self.left + (np.asarray(step) - self.start) * self.step_width
 
     def y(self, row: ArrayLike) -> Reals:
-        """Return how many pixels from the top rows are."""
+        """Return how many pixels rows are from the top."""
         return self.top + (self.highest - np.asarray(row)) * self.row_height
 
     def place(self, score: Score, height: int) -> SystemPlace:
-        """Return where it is in a picture so many pixels high."""
+        """Return where the system is in a picture that is `height` pixels high."""
         lines = score.bar_starts[(score.bar_starts > self.start) & (score.bar_starts < self.end)]
         steps = np.array([self.start, *lines.tolist(), self.end])
         times = np.stack([self.x(steps) / _WIDTH, score.step_seconds(steps)], axis=1).round(5)
@@ -119,14 +120,20 @@ def draw_piano_roll(
     chords: Sequence[Span] = (),
     key: Key | None = None,
 ) -> PianoRoll:
-    """Draw pitch over time, one color per program, in as many systems as the bars need.
+    """Draw pitch over time, one color for each program, in as many systems as the bars need.
 
-    An upbeat is bar 0; on a grid of seconds the vertical lines are seconds. Programs that hold the
-    same pitch at the same time share its row. Drums stand below the pitches, one row per drum.
-    Grid steps (S,) that `is_closed` names hold nothing new: their ground is shaded, and where it
-    first ends it is said that the model goes on. Notes (N,) that `is_given` names are dark, by
-    default those that begin on shaded ground. A soft note is less high than a loud one. The names
-    of `chords` stand above, and what they are in `key`; None: that of `notated_key`.
+    An upbeat is bar 0. On a grid of seconds, the vertical lines are seconds. Programs that hold the
+    same pitch at the same time share its row. Drums stand below the pitches, one row for each. A
+    soft note is less high than a loud one.
+
+    Args:
+        score: with N notes.
+        is_closed: (S,) whether each grid step is closed to new notes. The ground there is shaded,
+            and the picture says, where this first ends, that the model goes on.
+        is_given: (N,) whether each note is given, and so dark; None: those on shaded ground are.
+        title: of the picture.
+        chords: their names stand above, and what they are in `key`.
+        key: None: `notated_key` finds it.
     """
     notes = score.notes
     color_of = {
@@ -157,9 +164,9 @@ def draw_surprise(
 ) -> PianoRoll:
     """Draw pitch over time, from pale for expected notes to dark for surprising ones.
 
-    A color means the same surprise in every picture; from MAX_NATS up all notes are equally dark.
-    Of N notes the nats are (N,); notes without a figure (NaN) are white. `listed` has the index in
-    the Score, and a line of text, of notes to point at; the first is 1.
+    A color means the same surprise in every picture. From MAX_NATS up, all notes are equally dark.
+    `nats` are (N,); notes without a figure (NaN) are white. `listed` has the notes to point at:
+    their index in the Score and a line of text. The first is number 1.
     """
     is_known = np.isfinite(nats)
     colors = _surprise_colors(np.where(is_known, nats, 0))
@@ -182,11 +189,11 @@ class _Page:
 
     Args:
         score, title: of the roll.
-        head, foot: pixels between the title and the systems, and below these.
+        head, foot: pixels between the title and the systems, and below the systems.
         above: pixels between the meters above a system and the system.
 
     Attributes:
-        row: of each note, (N,); see `_rows`.
+        row: (N,) the row of each note; see `_rows`.
         left: pixels from the left edge to the systems.
         head: pixels from the top to the middle of the first line below the title.
     """
@@ -220,7 +227,7 @@ class _Page:
         return PianoRoll(svg(_WIDTH, self.height, [*parts, *own]), _WIDTH, self.height, places)
 
     def mark(self, note: int, words: str) -> list[str]:
-        """Return words above a note, by its index in the Score."""
+        """Return words above a note, which is given by its index in the Score."""
         onset, duration = self.score.notes[note].tolist()[:2]
         return [
             text(
@@ -243,7 +250,7 @@ def _systems(page: _Page, colors: Reals, is_closed: Bools = _ALL_OPEN) -> list[s
     closed = np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
     bottom, top = _edges(notes, page.row)
     onset = notes["onset"].astype(np.int64)
-    # A gap after each note, so that repeated notes do not run together.
+    # A gap after each note keeps repeated notes apart.
     gap = np.minimum(notes["duration"] / 4, 6 / page.systems[0].step_width)
     end = onset + notes["duration"] - gap
     fills, fill = np.unique(np.rint(colors).astype(np.int64), axis=0, return_inverse=True)
@@ -267,20 +274,23 @@ def _systems(page: _Page, colors: Reals, is_closed: Bools = _ALL_OPEN) -> list[s
 
 
 def _spans(score: Score) -> list[tuple[int, int]]:
-    """Return the first and last step of each system: whole bars, nearly equal in length."""
+    """Return the first and last step of each system: whole bars, of nearly equal length."""
     lines = score.bar_starts
     if not len(score.bars):
         return [(0, score.grid.bar_steps(*score.grid.default_meter))]
     beats = lines[-1] / score.grid.steps_per_beat
     count = int(np.clip(np.rint(beats / _SYSTEM_BEATS[score.grid.kind]), 1, _MAX_SYSTEMS))
     first_bars = np.unique(lines[:-1] * count // lines[-1], return_index=True)[1]
-    # The last notes may ring on, but showing an hour of it would leave no room for the others.
+    # The last notes may ring on, but an hour of it would leave no room for the others.
     end = min(score.end_step, int(lines[-1] + score.bars["length"][-1] // 4))
     return list(itertools.pairwise([*lines[first_bars].tolist(), end]))
 
 
 def _rows(score: Score) -> tuple[Reals, dict[float, str]]:
-    """Return (N,) the row of each note, its pitch or for drums one below all, and row names."""
+    """Return (N,) the row of each note, and the names of rows.
+
+    The row is the note's pitch, or for drums one below all pitches.
+    """
     notes = score.notes
     row = notes["pitch"].astype(np.float64)
     is_drum = notes["program"] == DRUMS
@@ -295,17 +305,17 @@ def _rows(score: Score) -> tuple[Reals, dict[float, str]]:
 
 
 def _edges(notes: Records, row: Reals) -> tuple[Reals, Reals]:
-    """Return (N,) bottom and top of each note; programs that meet in a row share its height.
+    """Return (N,) the bottom and top of each note; programs that meet in a row share its height.
 
-    Where notes are not all as loud, a soft one is less high.
+    If notes differ in loudness, soft ones are less high.
     """
     order = np.lexsort((notes["onset"], row))
     onset = notes["onset"][order].astype(np.int64)
     end = onset + notes["duration"][order]
-    # One time line for all rows, row after row, on which no two rows touch.
+    # One time line for all rows, one after the other without touching.
     offset = np.unique(row[order], return_inverse=True)[1] * (end.max(initial=0) + 1)
     latest = np.maximum.accumulate(offset + end)
-    # A meeting is a run of notes each of which begins before all the earlier ones have ended.
+    # A meeting is a run of notes, each of which begins before all earlier ones have ended.
     is_new = np.ones(len(notes), dtype=bool)
     is_new[1:] = (offset + onset)[1:] >= latest[:-1]
     meeting = np.empty(len(notes), dtype=np.int64)
@@ -322,7 +332,7 @@ def _edges(notes: Records, row: Reals) -> tuple[Reals, Reals]:
 
 
 def _ground(system: _System, notes: Records, closed: Ints) -> list[str]:
-    """Shade what is closed, of which (N, 2) are the edges, and the black keys; mark every C."""
+    """Shade the black keys and what is closed, with edges (N, 2), and mark every C."""
     begin, stop = closed.clip(system.start, system.end).T
     is_seen = begin < stop
     shaded = system.x(begin[is_seen]), system.x(stop[is_seen])
@@ -338,7 +348,7 @@ def _ground(system: _System, notes: Records, closed: Ints) -> list[str]:
 
 
 def _names(system: _System, chords: Sequence[Span], key: Key) -> list[str]:
-    """Return the names of the chords above a system, made narrow where there is little room."""
+    """Return the names of the chords above a system, made narrow if there is little room."""
     parts = []
     for span in chords:
         begin, end = max(span.begin, system.start), min(span.end, system.end)
@@ -355,7 +365,7 @@ def _names(system: _System, chords: Sequence[Span], key: Key) -> list[str]:
 
 
 def _bars(page: _Page, system: _System, closed: Ints) -> list[str]:
-    """Draw bar lines, beats, bar numbers, new meters, and say where what is closed ends."""
+    """Draw bar lines, beats, bar numbers and new meters, and say where what is closed ends."""
     score, top = page.score, system.top - page.above - 13
     lines, bars, start, end = score.bar_starts, score.bars, system.start, system.end
     shown = np.flatnonzero((lines[:-1] >= start) & (lines[:-1] < end))
@@ -388,7 +398,7 @@ def _bars(page: _Page, system: _System, closed: Ints) -> list[str]:
 
 
 def _vertical(system: _System, steps: NDArray[Any], width: int = 1, **style: Style) -> str:
-    """Return lines from the top of a system to its bottom at grid steps."""
+    """Return lines at grid steps, from the top of a system to its bottom."""
     left = np.rint(system.x(steps)) - width // 2
     return boxes(left, system.top, left + width, system.bottom, **style)
 
@@ -399,14 +409,14 @@ def _rgb(colors: Sequence[str]) -> Reals:
 
 
 def _surprise_colors(nats: Reals) -> Reals:
-    """Return (N, 3) the colors of surprise, as many as can be told apart."""
+    """Return (N, 3): the colors of surprise, as many as can be told apart."""
     stops = np.linspace(0, MAX_NATS, len(_SURPRISE))
     shade = np.rint(nats * _SHADES) / _SHADES
     return np.stack([np.interp(shade, stops, channel) for channel in _rgb(_SURPRISE).T], axis=1)
 
 
 def _surprise_scale(page: _Page, is_all_known: bool) -> list[str]:
-    """Return what the colors of surprise mean."""
+    """Return the scale that says what the colors of surprise mean."""
     left, top, shares = page.left, page.head - 14, np.linspace(0, 1, len(_SURPRISE))
     stops = "".join(
         f'<stop offset="{share}" stop-color="{color}"/>'

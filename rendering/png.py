@@ -7,11 +7,11 @@ import resvg_py
 
 
 def png_bytes(svg: str, width: int | None = None) -> bytes:
-    """Return an SVG picture as the content of a PNG file, of its own or another width in pixels.
+    """Return an SVG picture as the content of a PNG file, with its own or another width in pixels.
 
-    Its text is in DejaVu Sans, which comes with matplotlib: a bare machine has no fonts.
+    Its text is in DejaVu Sans, which comes with matplotlib, since a bare machine has no fonts.
     """
-    matplotlib = importlib.metadata.distribution("matplotlib")  # to import it would take 0.6 s
+    matplotlib = importlib.metadata.distribution("matplotlib")  # importing it would take 0.6 s
     fonts = Path(str(matplotlib.locate_file("matplotlib/mpl-data/fonts/ttf")))
     files = [str(fonts / name) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
     family = "DejaVu Sans"

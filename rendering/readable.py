@@ -1,15 +1,16 @@
-"""What was played, rounded to what can be read: sixteenths and triplets of eighths.
+"""Rounds what was played to what can be read: sixteenths, and triplets of eighths.
 
-A performance notated to the twelfth of a beat is a thicket of ties. Where many notes begin or end
-elsewhere, notation moves onsets and ends by a little. What is written to the beat stays as it is.
+A performance that is notated to the twelfth of a beat is a thicket of ties. If many notes begin or
+end elsewhere, onsets and ends move a little in notation. What is written to the beat stays as it
+is.
 """
 
 import numpy as np
 
 from common.arrays import Ids, Ints
 
-_MOST_ODD = 0.1  # of onsets and ends off sixteenths and triplets, in what is written to the beat
-_LEAST_GAIN = 2  # steps by which triplets have to fit the notes of a beat better
+_MOST_ODD = 0.1  # share of onsets and ends off sixteenths and triplets in written music
+_LEAST_GAIN = 2  # triplets must fit the notes of a beat better by this many steps
 
 
 def is_played(onset: Ints, end: Ints, quarter: int) -> bool:
@@ -25,8 +26,8 @@ def rounded(
 ) -> tuple[Ints, Ints]:
     """Return onsets and ends, (N,) each, on sixteenths, or on triplets in beats that have them.
 
-    `has_triplets` is false in compound meters, where a beat has three parts anyway. A note lasts a
-    sixteenth at least.
+    `has_triplets` is False in compound meters, where a beat divides into three anyway. A note lasts
+    at least a sixteenth.
     """
     sixteenth, third = quarter // 4, quarter // 3
 
@@ -59,7 +60,7 @@ def _error(times: Ints, step: int) -> Ints:
 
 
 def joined_chords(onset: Ints, end: Ints, program: Ids, quarter: int) -> Ints:
-    """Return ends, (N,), of which those of a chord that nearly agree are the latest of them."""
+    """Return ends (N,) in which notes of a chord that nearly end together end with the latest."""
     _, chord = np.unique(np.stack([onset, program]), axis=1, return_inverse=True)
     earliest, latest = np.full_like(end, np.iinfo(end.dtype).max), np.zeros_like(end)
     np.minimum.at(earliest, chord, end)
@@ -69,9 +70,9 @@ def joined_chords(onset: Ints, end: Ints, program: Ids, quarter: int) -> Ints:
 
 
 def held_until_next(onset: Ints, end: Ints, quarter: int) -> Ints:
-    """Return ends, (N,) in one voice, without short rests: notes are held until the next.
+    """Return ends, (N,) in one voice, without short rests: notes are held until the next one.
 
-    Before a long rest they are held to the end of an eighth. No note sounds over the next.
+    Before a long rest, they are held to the end of an eighth. No note sounds beyond the next.
     """
     begins = np.append(np.unique(onset), np.iinfo(np.int64).max)
     following = begins[np.searchsorted(begins, onset, side="right")]

@@ -10,19 +10,19 @@ from data.instrument_names import instrument_name
 from data.score import DRUMS, FAMILY_PROGRAMS, Score
 
 _MIDDLE_C = 60
-# General MIDI's families from the top of an orchestra's page to its bottom; drums come last.
+# The families of General MIDI, from the top of an orchestral page to its bottom; drums come last.
 _FAMILY_ORDER = (9, 8, 7, 1, 14, 13, 10, 11, 12, 15, 6, 3, 0, 2, 5, 4, DRUMS // FAMILY_PROGRAMS)
-# Four voices share two staves where the mean pitch of each lies here: S, A, T, B.
+# Four voices share two staves if the mean pitch of each lies here: S, A, T, B.
 _REGISTERS = ((62, 84), (55, 77), (48, 69), (36, 60))
-_MOST_OVERLAPS = 0.02  # of a voice's notes, in four voices on two staves
-_LEAST_ON_STAFF = 0.12  # of an instrument's notes above and below middle C, for two staves
+_MOST_OVERLAPS = 0.02  # of a voice's notes, if four voices share two staves
+_LEAST_ON_STAFF = 0.12  # of an instrument's notes above and below middle C, to have two staves
 _HARP, _VIOLA = 46, 41
-_TWO_HANDED = (*range(24), _HARP)  # have two staves even for one voice
-_HIGH, _LOW = 92, 38  # mean pitches beyond which a clef moves the notes by an octave
+_TWO_HANDED = (*range(24), _HARP)  # may have two staves even for one voice
+_HIGH, _LOW = 92, 38  # mean pitches, beyond which a clef moves the notes by an octave
 
 
 class Clef(NamedTuple):
-    """A clef: its sign, the line that it stands on, and by how many octaves it moves the notes."""
+    """A clef: its sign, the line on which it stands, and by how many octaves it moves the notes."""
 
     sign: str
     line: int | None
@@ -38,9 +38,9 @@ class Staff:
     """Five lines.
 
     Attributes:
-        clef: at its beginning.
-        voices: of each, the upper one first, the index in the Score of its notes.
-        shows_all_rests: whether every voice shows when it rests, not only the first.
+        clef: at the beginning of the staff.
+        voices: for each voice, the upper one first, the indices of its notes in the Score.
+        shows_all_rests: whether every voice shows its rests, not only the first.
     """
 
     clef: Clef
@@ -65,12 +65,12 @@ class Page:
 
 
 def arrange(score: Score, onset: Ints, end: Ints, cuts: bool = False) -> Page:
-    """Return the parts that a Score is written in: four voices on two staves, or by instrument.
+    """Return the parts in which a Score is written: four voices on two staves, or instruments.
 
     Args:
         score: with N notes.
-        onset: (N,) when each is written to begin, in notation steps.
-        end: (N,) when to end.
+        onset: (N,) when each note is written to begin, in notation steps.
+        end: (N,) when each note is written to end.
         cuts: whether a note will be shortened to the next onset in its voice.
     """
     programs = np.unique(score.notes["program"]).tolist()
@@ -91,7 +91,7 @@ def arrange(score: Score, onset: Ints, end: Ints, cuts: bool = False) -> Page:
             )
             return Page((upper, lower), is_choir=True)
     falling.sort(key=lambda program: _place_on_page(score.grid.general_midi(program)))
-    if score.grid.parts:  # they have an order, and then come programs without a name
+    if score.grid.parts:  # parts have an order, and programs without a name follow
         falling = sorted(programs, key=lambda program: (program == DRUMS, program))
     parts = [
         Part(
@@ -112,7 +112,7 @@ def _place_on_page(program: int) -> int:
 
 @dataclass(frozen=True)
 class _Notes:
-    """Pitches, onsets and ends of all notes, (N,) each; see `arrange`."""
+    """The pitches, onsets and ends of all notes, (N,) each; see `arrange`."""
 
     pitch: Ints
     onset: Ints
@@ -120,12 +120,12 @@ class _Notes:
     cuts: bool
 
     def are_one_voice(self, rows: Ints) -> bool:
-        """Return whether nearly all of these begin when the one before has ended."""
+        """Return whether nearly all of these notes begin after the one before has ended."""
         overlaps = np.count_nonzero(self.onset[rows[1:]] < self.end[rows[:-1]])
         return bool(overlaps <= _MOST_OVERLAPS * len(rows))
 
     def staves(self, program: int, rows: Ints) -> tuple[Staff, ...]:
-        """Return the staves of General MIDI's program: two for two hands that play high and low."""
+        """Return the staves of a General MIDI program: two if two hands play high and low."""
         is_low = self.pitch[rows] < _MIDDLE_C
         has_two_hands = program in _TWO_HANDED or not self.are_one_voice(rows)
         if has_two_hands and _LEAST_ON_STAFF < is_low.mean() < 1 - _LEAST_ON_STAFF:
@@ -143,13 +143,13 @@ class _Notes:
     def voices(self, rows: Ints) -> tuple[Ints, ...]:
         """Divide the notes of a staff between two voices where they overlap, the upper one first.
 
-        Notes that begin and end together are a chord of one voice. What finds neither voice free
-        goes to the one that is nearer in pitch.
+        Notes that begin and end together are a chord in one voice. A note that finds neither voice
+        free goes to the one that is nearer in pitch.
         """
         onset, end, pitch = self.onset[rows], self.end[rows], self.pitch[rows]
         voice = np.zeros(len(rows), dtype=np.int64)
         busy_until, spans, latest = [0, 0], [(-1, -1), (-1, -1)], [0, 0]
-        first = 0  # of the notes since all voices were silent
+        first = 0  # the first note since all voices were silent
         order = np.lexsort((-pitch, onset))
         for place, note in enumerate(order.tolist()):
             span, height = (int(onset[note]), int(end[note])), int(pitch[note])
@@ -170,7 +170,7 @@ class _Notes:
 
 
 def _put_upper_first(voice: Ints, pitch: Ints, notes: Ints) -> None:
-    """Exchange the voices of some notes, in place, where the second is the higher."""
+    """Exchange the voices of some notes, in place, if the second voice is higher."""
     second = voice[notes] == 1
     is_mixed = second.any() and not second.all()
     if is_mixed and pitch[notes][second].mean() > pitch[notes][~second].mean():

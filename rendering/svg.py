@@ -12,7 +12,7 @@ TEXT_SIZE, SMALL_SIZE, TITLE_SIZE = 15, 13, 22
 
 
 def svg(width: int, height: int, parts: Sequence[str]) -> str:
-    """Return a white picture of so many pixels with parts on it, the last on top."""
+    """Return a white picture of this size in pixels, with parts on it, the last one on top."""
     size = f'width="{width}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}"'
     ground = f'<rect {size} fill="#ffffff"/>'
@@ -22,7 +22,7 @@ def svg(width: int, height: int, parts: Sequence[str]) -> str:
 def boxes(
     left: ArrayLike, top: ArrayLike, right: ArrayLike, bottom: ArrayLike, **style: Style
 ) -> str:
-    """Return rectangles from edges that broadcast to (N,), in whole pixels and one at least."""
+    """Return rectangles whose edges broadcast to (N,), in whole pixels and at least one wide."""
     edges = np.rint(np.stack(np.broadcast_arrays(*np.atleast_1d(left, top, right, bottom))))
     edges[2:] = np.maximum(edges[2:], edges[:2] + 1)
     path = "".join(f"M{x:g} {y:g}H{end:g}V{low:g}H{x:g}z" for x, y, end, low in edges.T.tolist())
@@ -30,13 +30,13 @@ def boxes(
 
 
 def text(x: float, y: float, words: str, **style: Style) -> str:
-    """Return words in a line of which (x, y) is the middle of the left edge."""
+    """Return words in one line; (x, y) is the middle of its left edge."""
     place: dict[str, Style] = {"x": round(x, 1), "y": round(y, 1), "dy": "0.36em"}
     return f"<text{_attributes(place | _PLAIN | style)}>{escape(words)}</text>"
 
 
 def legend(x: float, y: float, entries: Sequence[tuple[str, str]]) -> str:
-    """Return a line of colors, each before its name, as `text` does."""
+    """Return a line of colors, each before its name; (x, y) is as in `text`."""
     words = "".join(
         f'<tspan dx="{26 * bool(number)}" fill="{color}" font-size="22">■</tspan>'
         f'<tspan dx="8">{escape(name)}</tspan>'
