@@ -21,7 +21,7 @@ from web.models import Models
 from web.tasks import TASKS, advance, blame
 
 LOG = logging.getLogger(__name__)
-MISTAKE = "this cannot be answered, by a mistake of the program: its terminal shows which"
+MISTAKE = "an error in the program prevented an answer: its terminal shows the details"
 SLICE_SECONDS = 0.02  # that a task runs before it is another's turn
 # What a person's request may run into; each is one line for them.
 REFUSALS = (MessageError, ConstraintError, SeedError, MidiError, ModelFileError, VocabularyError)

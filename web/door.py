@@ -22,9 +22,9 @@ _TEXT, _DECIMAL = ("(?s:.*)", str, "a text"), (r"[0-9]{1,4}(\.[0-9]{1,6})?", flo
 # How the text of each option is written and read, and what it must be, in words.
 OPTIONS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "model": _TEXT,
-    "bars": (f"{_WHOLE}(-{_WHOLE})?", _numbers, "such as 8, or 5-8 to rewrite those"),
+    "bars": (f"{_WHOLE}(-{_WHOLE})?", _numbers, "a number such as 8, or 5-8 to rewrite those bars"),
     "key": _TEXT,
-    "meter": (f"{_WHOLE}/{_WHOLE}", _numbers, "such as 3/4"),
+    "meter": (f"{_WHOLE}/{_WHOLE}", _numbers, "a meter such as 3/4"),
     "tempo": _DECIMAL,
     "range": (f"{_WHOLE}-{_WHOLE}", _numbers, "two MIDI notes, such as 48-84"),
     "polyphony": (_WHOLE, int, "a whole number"),
@@ -75,7 +75,7 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
 def _read(name: str, text: str) -> Any:
     """Return what the text of an option says."""
     if name not in OPTIONS:
-        raise MessageError(f"there is no option {name[:40]!r}: there are {', '.join(OPTIONS)}")
+        raise MessageError(f"there is no option {name[:40]!r}: choose from {', '.join(OPTIONS)}")
     form, read, words = OPTIONS[name]
     if not re.fullmatch(form, text):
         raise MessageError(f"{name} must be {words}, not {text[:40]!r}")

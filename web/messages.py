@@ -145,7 +145,7 @@ def text_of(message: Json, name: str, most: int = MOST_NAME) -> str:
     """
     text = message.get(name)
     if not isinstance(text, str) or len(text) > most:
-        raise MessageError(f"{name} must be a text of at most {most} letters")
+        raise MessageError(f"{name} must be a text of at most {most} characters")
     return text
 
 
@@ -229,7 +229,7 @@ def settings_of(message: Json) -> Settings:
         raise MessageError("settings must say how many bars to write")
     for text in settings.bar_chords:
         if set("|\r\n") & {*text}:
-            raise MessageError("a bar has chords, and no bar line")
+            raise MessageError("the chords of a bar have no bar line in them")
         if text.strip():
             _ = Constraints(chords=f"|{text}|")
     return settings
@@ -260,7 +260,7 @@ def write_request(message: Json) -> WriteRequest:
         raise MessageError(f"programs must not be longer than {MOST_PROGRAMS}")
     score = piece.score
     if len(score.notes) > MOST_NOTES or len(score.bars) > MOST_BARS:
-        raise MessageError(f"a piece of over {MOST_NOTES} notes or {MOST_BARS} bars stays as it is")
+        raise MessageError(f"the piece is too long: over {MOST_NOTES} notes or {MOST_BARS} bars")
     if request.opens > score.bar_starts[-1] + MOST_PAUSE * score.grid.steps_per_beat:
         raise MessageError("opens must be soon after the piece")
     return request

@@ -56,7 +56,7 @@ class Models:
         paths = self.paths()
         path = paths.get(name)
         if path is None:
-            raise MessageError(f"there is no model {name[:80]!r}: there are {', '.join(paths)}")
+            raise MessageError(f"there is no model {name[:80]!r}: choose from {', '.join(paths)}")
         try:
             return self.read(path)
         except ModelFileError as error:  # no page is told where the server keeps its files

@@ -189,7 +189,7 @@ class Page:
         """Write on after a music file, as its query asks, and answer with another."""
         how, options = request.path_params["how"], dict(request.query_params)
         if how not in WAYS:
-            raise HTTPException(404, f"there are only {', '.join(WAYS)}")
+            raise HTTPException(404, f"the address must end in one of {', '.join(WAYS)}")
         options.pop("token", None)
         message = asked(how, options)
         model = options.get("model") or next(iter(self.models.paths()))
@@ -249,7 +249,7 @@ class Page:
     async def _wait(self, executor: Executor, work: Callable[[], Result]) -> Result:
         """Wait for work in another thread."""
         if self.waiting >= MOST_WAITING:
-            raise HTTPException(503, "too many files are asked for: try again in a moment")
+            raise HTTPException(503, "too many files are being made: try again in a moment")
         self.waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(executor, work)
@@ -386,7 +386,7 @@ async def _body(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         content += chunk
         if len(content) > most:
-            raise HTTPException(413, f"more than {most >> 10} KiB, not read")
+            raise HTTPException(413, f"larger than {most >> 10} KiB: it was not read")
     return bytes(content)
 
 

@@ -377,7 +377,7 @@ def _as_written(piece: PagePiece, model: Model) -> Score:
     if not np.array_equal(
         score.notes[["pitch", "program"]], piece.score.notes[["pitch", "program"]]
     ):
-        raise MessageError("the model that is chosen does not play all notes of this piece")
+        raise MessageError("the chosen model cannot play all notes of this piece")
     return score
 
 

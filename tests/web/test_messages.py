@@ -141,7 +141,7 @@ def test_a_long_piece_is_kept_and_not_gone_on_with():
     bars = [[4, 4, 48]] * (len(notes) // 16 + 1)
     long = a_piece(notes=notes, bars=bars, tempo=[[120]] * len(bars))
     assert len(piece_of({"piece": long}).score.notes) == len(notes)
-    with pytest.raises(MessageError, match="a piece of over 4096 notes or 512 bars stays as it is"):
+    with pytest.raises(MessageError, match="the piece is too long: over 4096 notes or 512 bars"):
         write_request(a_request(piece=long))
 
 

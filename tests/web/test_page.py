@@ -301,7 +301,7 @@ def test_another_note_in_the_place_of_ones_own_changes_nothing_else(tab):
     ask_why(tab, 2)
     pitch, _, button = next(each for each in alternatives(tab) if each[1] == "Violin")
     tab.click(button)
-    says(tab, "in the place of E4")
+    says(tab, "in place of E4")
     assert notes(tab, "n[5]") == notes(tab) == {(0, 40, 60), (12, 40, pitch), (24, 40, 67)}
     tab.click("#undo")
     assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}

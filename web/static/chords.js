@@ -88,7 +88,7 @@ function suggest(number, input) {
     if (!suggested || !isHere()) return;
     offers.replaceChildren(
       ...suggested.map((/** @type {string} */ name) => {
-        const button = make("button", { type: "button", title: "The model's own" }, name);
+        const button = make("button", { type: "button", title: "The model's suggestion" }, name);
         button.addEventListener("click", () => {
           put(number, name);
           goTo(number + 1);

@@ -281,11 +281,11 @@ const ACTIONS = {
   delete: () => {
     const gone = counted(roll.chosen.size, "note");
     commit(edits.removed(piece(), roll.chosen), "deleted");
-    say(`${gone} deleted, which Undo brings back.`);
+    say(`${gone} deleted. You can undo this.`);
   },
   copy: () => {
     copied = edits.notesOf(piece(), roll.chosen);
-    say(`${counted(copied.length, "note")} copied. Paste puts them at the cursor.`);
+    say(`${counted(copied.length, "note")} copied. Paste inserts at the cursor.`);
     enable();
   },
   cut: () => {

@@ -80,7 +80,7 @@ function rest() {
 function deleteLast() {
   const own = session.now?.piece.notes.filter((note) => note[5]) ?? [];
   const last = own.filter((note) => note[0] === own.at(-1)?.[0]);
-  if (!last.length) return say("None of the notes is yours.");
+  if (!last.length) return say("None of these notes is yours.");
   roll.chosen = new Set(last.map(keyOf));
   if (act("delete")) roll.keepInView(last[0][0]);
 }

@@ -81,11 +81,11 @@ export async function restore() {
     await bringBack(await said(text, link ? LINK : KEPT));
     if (link) say("The session is as it was when the link was made.");
     else if (current()?.notes.length)
-      say("Your music is as you left it. New begins an empty page.");
+      say("Your music is as you left it. New starts an empty page.");
     list();
   } catch {
     const what = link ? "link in the address" : "session that was kept here";
-    say(`The ${what} is damaged: it was left alone.`, true);
+    say(`The ${what} is damaged and cannot be opened.`, true);
   }
 }
 
@@ -114,9 +114,9 @@ async function open(id) {
     page.cursor = 0;
     await bringBack(await said(entry.text, KEPT));
     await keepSoon();
-    say(`${entry.about}. What was here is among the earlier ones.`);
+    say(`${entry.about}. What you had here is now under Earlier.`);
   } catch {
-    say("That session is damaged: it was left alone.", true);
+    say("That session is damaged and cannot be opened.", true);
   }
 }
 
@@ -137,14 +137,14 @@ async function bringBack(data) {
 
 async function copyLink() {
   const text = await textOf(session, around(), LINK);
-  if (!text) return say("This piece is too long for a link: take the .mid.", true);
+  if (!text) return say("This piece is too long for a link: save the .mid instead.", true);
   history.replaceState(null, "", `#s=${text}`);
   latest = session.now;
   try {
     await navigator.clipboard.writeText(location.href);
-    say("The link is in the clipboard, and in the address.");
+    say("The link is on the clipboard, and in the address bar.");
   } catch {
-    say("The link is in the address of this page: copy it from there.");
+    say("The link is in the address bar: copy it from there.");
   }
 }
 

@@ -11,7 +11,7 @@ import { roll } from "./stage.js";
 export const loaded = { hasSound: false, isWarm: false, bytes: 0 };
 
 const SOON = 1500; // milliseconds: a model that takes longer to make ready is compiled
-const COMPILING = "The model is being compiled, once on this machine: some twenty seconds …";
+const COMPILING = "The model is being compiled, only once on this machine: about twenty seconds …";
 let waiting = 0;
 
 /** Bytes of all that the page has fetched. */

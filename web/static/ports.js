@@ -17,7 +17,7 @@ async function connect() {
   say(
     count
       ? `${counted(count, "MIDI keyboard")} connected.`
-      : "No MIDI keyboard is plugged in; one that comes later is heard.",
+      : "No MIDI keyboard is plugged in. Plug one in at any time.",
   );
 }
 
@@ -41,7 +41,7 @@ function choose() {
   const ports = [...(access?.outputs?.entries() ?? [])];
   const port = ports.find(([id]) => String(id) === field("midi-out").value)?.[1];
   sound.out = port ? new MidiOut(port, (program) => sound.midi.get(program) ?? program) : null;
-  if (port) say(`Notes sound from ${port.name}: the page itself is silent but for clicks.`);
+  if (port) say(`Notes now sound from ${port.name}; this page plays only the clicks.`);
 }
 
 field("midi-out").addEventListener("change", choose);

@@ -76,7 +76,7 @@ function addRecorded(notes, recording) {
     // what goes on after the end is gone on with; what was played over the music is listened to
     const isOver = lastEnd(piece) <= before;
     page.cursor = isOver ? recording.at : lastEnd(piece);
-    say(`Recorded ${counted(notes.length, "note")}, which Undo takes away.`);
+    say(`Recorded ${counted(notes.length, "note")}. You can undo this.`);
   } else {
     redraw();
     say("Nothing was played.");

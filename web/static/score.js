@@ -25,7 +25,7 @@ async function engrave() {
     return;
   }
   const isMixed = new Set(piece.notes.map((note) => note[5])).size > 1;
-  const words = (selectedWords() || "all") + (isMixed ? "; the model's notes are blue" : "");
+  const words = (selectedWords() || "all bars") + (isMixed ? "; the model's notes are blue" : "");
   try {
     const blob = await (await post("/score", JSON.stringify({ piece }))).blob();
     if (piece !== latest) return;

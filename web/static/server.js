@@ -20,7 +20,7 @@ export class Server {
     const socket = new WebSocket(`${protocol}://${location.host}/live`);
     socket.onopen = () => this.onState(true);
     socket.onclose = () => {
-      for (const { hear } of this.asked.values()) hear({ error: "the server is gone" });
+      for (const { hear } of this.asked.values()) hear({ error: "the server has stopped" });
       this.asked.clear();
       this.onState(false);
       setTimeout(() => (this.socket = this.connect()), 1500);
@@ -43,7 +43,7 @@ export class Server {
     this.asked.set(kind, { id, hear });
     if (this.socket.readyState === WebSocket.OPEN)
       this.socket.send(JSON.stringify({ ...message, do: kind, id }));
-    else hear({ error: "the server is gone" });
+    else hear({ error: "the server has stopped" });
   }
 
   /**

@@ -153,7 +153,7 @@ export class Settings {
       word,
       key,
       meter?.join("/"),
-      tempo && `${tempo} a minute`,
+      tempo && `♩ = ${tempo}`,
     ]
       .filter(Boolean)
       .join(" · ");

@@ -61,7 +61,7 @@ function take(note, program, pitch, written) {
   const other = [note[0], note[1], pitch, note[3], program, 1];
   const rest = removed(piece, new Set([keyOf(note), keyOf(other)])).piece.notes;
   change(withNotes(piece, [...rest, other]), noteName(pitch));
-  say(`${noteName(pitch)} in the place of ${noteName(note[2])}.`);
+  say(`${noteName(pitch)} in place of ${noteName(note[2])}.`);
 }
 
 /** @param {number} share */

@@ -53,7 +53,7 @@ export function write(how, more = {}) {
   sound.wake();
   const programs = how === "rewrite" ? rewritten() : null;
   if (programs?.length === 0)
-    return say("All voices are kept: let one go in the legend (K).", true);
+    return say("All voices are kept: click K in the legend to let one change.", true);
   const bars = how === "rewrite" ? roll.selection : null;
   const ask = request(how, { ...(bars && { bars }), ...(programs && { programs }), ...more });
   settings.complain(null, "");
