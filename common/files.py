@@ -101,7 +101,7 @@ def _temporary(path: Path) -> Path:
         owner, _, number = left.name.rpartition(UNFINISHED)[0].rpartition("-")
         if not (owner.endswith(f".{host}") and number.isdecimal()):
             continue
-        with suppress(OSError, OverflowError):  # not to be deleted, or no process's number
+        with suppress(OSError, OverflowError):  # it stays, or the number is too large for a process
             if not psutil.pid_exists(int(number)):  # on Windows, os.kill(number, 0) would be Ctrl-C
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     name = zlib.crc32(os.fsencode(path.name))  # short: the file's own name may be of any length

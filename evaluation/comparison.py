@@ -58,7 +58,7 @@ class Comparison:
     pieces: dict[str, int]  # how many there are: generated, held_out, train
     rows: list[StatisticRow]  # those that separate best come first
     by_forest: Told  # by all statistics
-    by_regression: Told  # likewise
+    by_regression: Told  # by all statistics
     by_moves: Told  # that no critic weighs
     seed: int  # of the classifiers
 

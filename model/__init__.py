@@ -1,1 +1,1 @@
-"""The decoder and what is done with it: of music it knows pitches and the octave, no more."""
+"""The decoder, and what writes and scores with it; it knows of music only pitch and octave."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from common.interface import ENDS
 from model.config import END_ROWS, NEAR
 
-BEYOND, NONE = END_ROWS - 2, END_ROWS - 1  # rows: of an Extend that falls short; of all else
+BEYOND, NONE = END_ROWS - 2, END_ROWS - 1  # rows: Extend, if the end is still beyond; all else
 
 
 class EndHead(nn.Module):

@@ -126,7 +126,7 @@ class IntervalHead(nn.Module):
         mine, other, move = own[..., None], own[..., None, :], moves[..., None, :]
         by_interval = by_row.view(B, T, P, OCTAVE)  # (B, T, 12 P) -> (B, T, P, 12)
         logits = by_interval.gather(-1, (mine - other) % OCTAVE)  # (B, T, P, P), for each pair
-        # notes count from 1; places 0 and N + 1 take what is none, or beyond the vocabulary
+        # notes count from 1; places 0 and N + 1 collect those that do not exist
         place = (mine + move - N).clamp(0, N + 1) * (mine * move > 0)
         around: Tensor = logits.new_zeros(B, T, P, N + 2).scatter_add(-1, place, logits)
         return around[..., 1:-1]

@@ -54,7 +54,7 @@ class Reader:
     def read(self, ended: Bools) -> None:
         """Read the latest ids, or keep them for later together with what stands beside them now.
 
-        If the context is full, rows are shortened, and all are read anew.
+        If the context is full, rows are shortened, and all are read again.
 
         Raises:
             ValueError: nothing may shorten the rows, or they are still too long.

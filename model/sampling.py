@@ -111,7 +111,7 @@ def sample(
     A row has ended when the grammar allows only Pad. If the grammar leaves no choice in any row,
     the decoder is not asked, and reads these ids later, when there is a choice again. If the
     context is full, rows longer than half of it are shortened by `rebase`, and all rows are read
-    anew.
+    again.
 
     Args:
         steps: the decoder, plain or compiled.

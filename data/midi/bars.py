@@ -125,7 +125,7 @@ def _first_place(events: Events, phase: float, division: int, meter: tuple[int, 
 
 
 def _accents(meter: tuple[int, int], beats: Reals) -> Reals:
-    """Count how many levels begin at places in a bar, which are in quarter notes from its line."""
+    """Count the levels that begin at each place in a bar, in quarter notes from its line."""
     numerator, unit = meter[0], 4 / meter[1]
     levels = [numerator * unit, unit, unit / 2]
     if numerator % 3 == 0 and numerator > 3:

@@ -168,16 +168,9 @@ def _read(words: Words, here: Cursor, ids: Ints, of_bars: Ints, of_notes: Ints) 
 def _numbers(
     name: str, values: Ids, vocabulary: Vocabulary, written: Callable[[int], str] = str
 ) -> Ints:
-    """Return the number of each value in the vocabulary.
+    """Return the number of each value, from the table `name` of `Vocabulary.numbers`.
 
-    Args:
-        name: what the values are: a key of `Vocabulary.numbers`.
-        values: the values.
-        vocabulary: that numbers them.
-        written: how an error message shows a value.
-
-    Raises:
-        VocabularyError: the vocabulary lacks one of them.
+    A VocabularyError lists values that have none, as `written` shows them.
     """
     numbers = vocabulary.numbers[name].take(values, mode="clip")
     if (numbers < 0).any():
