@@ -2,6 +2,7 @@
 
     python -m benchmarks.given
     python -m benchmarks.given -c runs/bach/model.safetensors --parts accompany
+    python -m benchmarks.given --busy 12 16 20
 
 Sampling options are generate.py's defaults. A melody is accompanied in eighty pieces: each tenth of
 them is a random seed, its first piece the sample, and the likeliest of its eight the best. It is
@@ -22,27 +23,36 @@ harmonized in ten.
                 are written anew: how many of their notes begin at once, and how well these pieces
                 are told from the other held-out ones (`tell_apart`, forest and logistic)
     voices      nats per note of one voice of held-out pieces, not told of the others and told
+    chords      whole held-out sopranos, without chords and with those of the chorale, as
+                data/harmony.py finds them: the voice leading, and how many end on its tonic
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
                 is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
                 at a seam, beside those of the chorales themselves
+
+With --busy nothing of this, but notes a bar, the last left out, of a hundred pieces of 8 bars of
+4/4, of which nothing is asked, or to have so many.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.cadences import closes_on_tonic, ends_on_tonic, estimate_key
-from benchmarks.models import add_corpus, model_and_corpus, told_nats
+from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
-from common.arrays import Bools, Ids, Ints, Records
+from common.arrays import Bools, Ids, Ints, Reals, Records
+from common.interface import PAD
+from data.chords import Span
 from data.corpus.corpus import SPLITS, Corpus
-from data.harmony import final_chord, root_of_triad
+from data.harmony import chords_of, ends_on_triad, final_chord
 from data.instrument_names import instrument_name
-from data.keys import Key, high_to_low, key_pitch_classes, melody_key, pitched_notes
+from data.keys import Key, key_pitch_classes, melody_key, pitched_notes
 from data.score import Score
 from data.statistics import REST, Music
 from data.tokens.augment import programs_of
+from data.tokens.features import SideArrays
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
@@ -53,12 +63,14 @@ from evaluation.classifier import by_forest, by_regression, tell_apart
 from evaluation.comparison import statistics_of
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
 from generation.compose import accompany, compose
+from generation.constraints import Constraints
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
-from generation.model import Model
+from generation.model import Model, load
 from generation.request import Request
 from generation.seeds import Seed, continued, rewritten, seed_from_notes, voices_of
 from generation.writing import rank
+from model.scoring import Row, token_nats
 
 OPENINGS, OPENING_BARS, TUNES, RANDOM_SEEDS, BEST_OF, REWRITINGS = 10, 4, 20, 10, 8, 5
 LEAP, REWRITTEN_BARS = 7, 2
@@ -105,7 +117,21 @@ def out_of_range(score: Score) -> float:
     return float(np.concatenate(is_out).mean())
 
 
-MEASURES = (parallel_fifths, parallel_octaves, voice_crossing, out_of_range)
+def notes_in_four_quarters(score: Score) -> float:
+    """Return how many notes a piece has in four quarters."""
+    return 4 * score.grid.steps_per_beat * len(score.notes) / score.end_step
+
+
+MEASURES = (
+    *(parallel_fifths, parallel_octaves, voice_crossing, out_of_range),
+    notes_in_four_quarters,
+)
+MEASURED = [measure.__name__.replace("_", " ") for measure in MEASURES]
+
+
+def measured(scores: Sequence[Score]) -> list[str]:
+    """Return the mean of each of MEASURES."""
+    return [f"{np.nanmean([measure(score) for score in scores]):.4g}" for measure in MEASURES]
 
 
 @dataclass(frozen=True)
@@ -199,11 +225,6 @@ def share(scores: Sequence[Score], holds: Callable[[Score], bool]) -> str:
     return f"{sum(map(holds, scores))}/{len(scores)}"
 
 
-def is_triad(score: Score) -> bool:
-    """Return whether a piece ends on a triad in root position."""
-    return root_of_triad(final_chord(score)) is not None
-
-
 def accompaniments(model: Model, corpus: Corpus) -> None:
     """Print how melodies are accompanied and go on."""
     head("seed", "four voices", "key", "whole", "triad", "of 8", "tonic", "of 8")
@@ -226,7 +247,7 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     whole = sum(key == its.key for key, its in found)
     four = min((np.count_nonzero(sounding_notes(s), axis=0) >= 4).mean() for s in samples)
     cells = (
-        share(scores, test) for test in (is_triad, ends_on_tonic) for scores in (samples, best)
+        share(scores, test) for test in (ends_on_triad, ends_on_tonic) for scores in (samples, best)
     )
     of_all = len(found)
     row(name, f"{four:.1%}", f"{own}/{of_all}", f"{whole}/{of_all}", *cells)
@@ -267,9 +288,46 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
         "from nothing": sample_pieces(model, bars * 3, 0, "from nothing"),
         "Bach": chorales,
     }
-    head("", *(measure.__name__.replace("_", " ") for measure in MEASURES))
+    head("", *MEASURED)
     for name, scores in sets.items():
-        row(name, *(f"{np.nanmean([measure(s) for s in scores]):.4g}" for measure in MEASURES))
+        row(name, *measured(scores))
+
+
+def chord_text(score: Score, spans: Sequence[Span]) -> str:
+    """Return the chords of a piece as `Constraints` takes them, each of its bars filled."""
+    starts, bars = score.bar_starts.tolist(), list[str]()
+    unit = score.grid.steps_per_beat
+    for begin, end in itertools.pairwise(starts):
+        words, at = list[str](), begin
+        here = [span for span in spans if span.begin < end and span.end > begin]
+        for span in here:
+            first, stop = max(span.begin, begin), min(span.end, end)
+            if first > at:
+                words.append(f"N.C.:{first - at}/{unit}")
+            words.append(f"{span.chord.name}:{stop - first}/{unit}")
+            at = stop
+        if at < end:
+            words.append(f"N.C.:{end - at}/{unit}")
+        bars.append(" ".join(words))
+    return "|" + "|".join(bars)
+
+
+def under_chords(model: Model, corpus: Corpus) -> None:
+    """Print how whole sopranos are harmonized, without chords and with Bach's own."""
+    chorales = split_scores(corpus, "test")
+    sets = {"without chords": list[Score](), "with chords": list[Score](), "Bach": chorales}
+    for number, score in enumerate(chorales):
+        seed = voices_of(score, model.vocabulary, tune=model.style.tune)
+        own = score.excerpt(0, len(seed.score.bars))  # the voice may end before the others
+        plain = Request(seed, None, random_seed=number)
+        chords = Constraints(chords=chord_text(own, chords_of(own)))
+        sets["without chords"].append(compose(model, plain)[0].score)
+        sets["with chords"].append(compose(model, replace(plain, constraints=chords))[0].score)
+    keys = [estimate_key(score) for score in chorales]
+    head("", *MEASURED, "tonic")
+    for name, scores in sets.items():
+        ends = [closes_on_tonic(*each) for each in zip(scores, keys, strict=True)]
+        row(name, *measured(scores), f"{np.mean(ends):.0%}")
 
 
 def seam(score: Score, step: int) -> tuple[int, int]:
@@ -308,12 +366,6 @@ def rewritings(model: Model, corpus: Corpus) -> None:
     head("seams", "kept", "parallels", "leaps")
     for name, cell, counts in (("rewritten", kept, seams), ("Bach's own", "", own)):
         row(name, cell, *(f"{mean:.3f}" for mean in np.mean(counts, axis=0)))
-
-
-def with_top_voice(score: Score, vocabulary: Vocabulary) -> Seed:
-    """Return a piece whose highest instrument is given, by mean pitch; all others are open."""
-    others = [program for program in vocabulary.programs if program not in high_to_low(score)[:1]]
-    return rewritten(score, vocabulary, range(len(score.bars)), others)
 
 
 def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
@@ -372,8 +424,7 @@ def voices(model: Model, corpus: Corpus) -> None:
         is_own = [ids_of_program(ids, number, vocabulary)[1:] for ids in pieces]
         seeds = [rewritten(each, vocabulary, range(len(each.bars)), [program]) for each in scores]
         given = [GivenNotes.of(seed.score, seed.is_open, vocabulary) for seed in seeds]
-        gathered = model.features.gathered(given)
-        told = told_nats(model, pieces, allowed, "piece", given=gathered)
+        told = told_nats(model, pieces, allowed, given)
         notes, cells = sum(np.count_nonzero(s.notes["program"] == program) for s in scores), []
         for nats in (untold, told):
             own = sum(float(each[is_its].sum()) for each, is_its in zip(nats, is_own, strict=True))
@@ -389,12 +440,43 @@ def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> Bools:
     return is_own
 
 
+def told_nats(
+    model: Model, pieces: Sequence[Ids], allowed: Sequence[Bools], given: list[GivenNotes]
+) -> list[Reals]:
+    """Return the nats of each token of whole pieces (`token_nats`), told of notes given in each."""
+    now = [read_windows(piece[None], model.vocabulary)[0][0] for piece in pieces]
+    gathered = model.features.gathered(given)
+
+    def side(ids: Ids, rows: Sequence[Row]) -> SideArrays:
+        last = np.count_nonzero(ids != PAD, axis=1) - 1
+        own = read_windows(ids, model.vocabulary)[0][np.arange(len(ids)), last]
+        begin = np.array([now[row.piece][row.end - 1] for row in rows]) - own
+        which = np.array([row.piece for row in rows])
+        nothing = model.features.nothing(len(ids))
+        context = nothing._replace(piece=which, begin=begin, given=gathered)
+        return model.features.compute(ids, context)
+
+    return token_nats(model.steps, pieces, allowed, rebase=model.rebase, side=side)
+
+
+def tell_busy(model: Model, busy: Sequence[float]) -> None:
+    """Print how many notes bars have where nothing is asked for, and where so many are."""
+    head("asked for", "notes a bar", "deviation")
+    for asked in (None, *busy):
+        constraints = Constraints(time_signature=(4, 4), busy=asked)
+        pieces = compose(model, Request(None, Length(bars=8), constraints, samples=100))
+        onsets = [(p.score.notes["onset"], p.score.bar_starts[7]) for p in pieces]
+        notes = [np.count_nonzero(onset < last) / 7 for onset, last in onsets]
+        row(asked, f"{np.mean(notes):.1f}", f"{np.std(notes):.1f}")
+
+
 PARTS = {
     "tunes": tunes,
     "voices": voices,
     "accompany": accompaniments,
     "rewrite": rewritings,
     "harmonize": harmonizations,
+    "chords": under_chords,
 }
 
 
@@ -403,8 +485,11 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--checkpoint", "-c")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--busy", nargs="+", type=float, metavar="N", help="notes a bar")
     add_corpus(parser)
     options = parser.parse_args()
+    if options.busy:
+        return tell_busy(load(options.checkpoint), options.busy)
     model, corpus = model_and_corpus(options)
     for name in options.parts:
         PARTS[name](model, corpus)
