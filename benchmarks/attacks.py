@@ -1,4 +1,4 @@
-"""Attacks on what is no MIDI file: models, checkpoints, corpora, names, commands, the page.
+"""Attacks on what is no MIDI file: models, checkpoints, corpora, commands, the page.
 
 Each is a function of a number, a seed and a folder in which `prepare` was; it returns HELD, the
 reason of a refusal, or BROKEN and which promise is.
@@ -9,14 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +24,6 @@ import train
 from benchmarks.mutations import damaged, mutant, originals, with_a_lie
 from benchmarks.page_attacks import BROKEN, HELD, attack_message, attack_request, prepare_page
 from common.text import printable
-from data.corpus import __main__ as corpus_command
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from generation.compose import compose
 from generation.length import Length
@@ -38,7 +32,6 @@ from generation.request import Request
 from model.serialization import ModelFileError, load_model_file, save_model_file
 from tests.folders import write_tunes
 from tests.models import QUARTET, untrained, untrained_on
-from training import arguments
 from training.checkpoints import read_step
 from training.checks import RunError
 
@@ -156,32 +149,6 @@ def attack_corpus(number: int, seed: int, folder: Path) -> str:
     return HELD
 
 
-def attack_names(number: int, seed: int, folder: Path) -> str:
-    """Build the corpus of a folder of odd names, and of links to files, folders and nothing."""
-    rng = np.random.default_rng((seed, number))
-    inside = folder / f"names-{os.getpid()}"
-    shutil.rmtree(inside, ignore_errors=True)
-    inside.mkdir()
-    good = 0
-    for _ in range(int(rng.integers(4, 12))):
-        name = b"".join(ODD_NAMES[int(at)] for at in rng.integers(len(ODD_NAMES), size=2))
-        path, kind = inside / f"{os.fsdecode(name)}.mid", rng.random()
-        if os.path.lexists(path):
-            continue
-        if kind < 0.5:
-            good += 1
-            shutil.copyfile(folder / "tunes" / f"tune{good % 8}.mid", path)
-        elif kind < 0.8:
-            target = ("nowhere", ".", "..", "/dev/zero", path)[int(rng.integers(5))]
-            path.symlink_to(target)
-        else:
-            os.mkfifo(path)
-    multiprocessing.current_process().daemon = False  # for it has workers of its own
-    words = [str(inside), "--datasets", str(folder / f"datasets-{os.getpid()}")]
-    shutil.rmtree(words[-1], ignore_errors=True)
-    return outcome(lambda: corpus_command.main(words))
-
-
 def attack_command(number: int, seed: int, folder: Path) -> str:
     """Give a mutant of an odd name to a command that reads one file in its own process."""
     rng = np.random.default_rng((seed, number))
@@ -208,33 +175,6 @@ def attack_command(number: int, seed: int, folder: Path) -> str:
     if fate not in (HELD,) and not fate.startswith(BROKEN) and out.exists():
         return f"{BROKEN}{words[0]} was refused, and has written something"
     return fate
-
-
-def attack_start(number: int, seed: int, folder: Path) -> str:
-    """Send a command Ctrl-C or SIGTERM while it starts, or when it works."""
-    rng = np.random.default_rng((seed, number))
-    data = ["--data.path", "tunes", "--trainer.enable_progress_bar", "false", "--run", "killed"]
-    commands = (
-        ["train.py", "--config", str(ROOT / "configs" / "smoke.yaml"), *data],
-        ["generate.py", "-c", "quartet.safetensors", "--bars", "300", "--out", "killed/piece"],
-        ["evaluate.py", "music", "-c", "tunes.safetensors", "--count", "50"],
-        ["-m", "data.corpus", "tunes", "--datasets", "killed"],
-    )
-    words = commands[int(rng.integers(len(commands)))]
-    place = [str(ROOT / words[0]), *words[1:]] if words[0] != "-m" else words
-    here = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, *place], cwd=folder, env=here, stderr=subprocess.PIPE, text=True,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    time.sleep(rng.uniform(0, 8))
-    process.send_signal(signal.SIGINT if rng.random() < 0.5 else signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    shutil.rmtree(folder / "killed", ignore_errors=True)
-    lines = [line for line in errors.split("\r")[-1].strip().splitlines() if "|" not in line]
-    if "Traceback" in errors or len(lines) > 1:
-        return f"{BROKEN}{words[0]} said {errors[-400:]!r}"
-    return f"ended with {process.returncode}"
 
 
 def outcome(command: Callable[[], object]) -> str:
@@ -265,63 +205,12 @@ def refusal(error: Exception, path: Path) -> str:
     return reason.replace(str(path), "it") if is_line else f"{BROKEN}the error says {reason!r}"
 
 
-def attack_configuration(number: int, seed: int, folder: Path) -> str:
-    """Check options of train.py, from YAML and from words, and parse some of generate.py's."""
-    rng = np.random.default_rng((seed, number))
-    if rng.random() < 0.2:
-        words = [_any_word(GENERATE, rng) for _ in range(int(rng.integers(1, 4)))]
-        return outcome(lambda: generate.command_line().parse_args(words))
-    path = folder / f"{os.getpid()}.yaml"
-    path.write_bytes(_any_yaml(rng))
-    words = [f"--config={path}", *(["--trainer.max_steps=5"] * int(rng.integers(2)))]
-    if rng.random() < 0.5:
-        words += [_any_word(TRAIN, rng) for _ in range(int(rng.integers(1, 3)))]
-    return outcome(lambda: arguments.read(["fit", *words]))
-
-
-GENERATE = tuple(generate.command_line()._option_string_actions)
-TRAIN = tuple(arguments.command_line("fit")._option_string_actions)
-# What stands for a value in YAML or a word.
-VALUES = (
-    *("null", "true", "-1", "0", "1", "2.5", "1e400", ".nan", "9" * 30, "9" * 5000, "0x10", "1_0"),
-    *("''", "x", "C3", "3/4", "[]", "{}", "[1, [2, {a: b}]]", "{a: }", "*a", "&a [*a]", "- 1", "~"),
-    *("2001-99-99", "2001-01-01", "!!binary x", "!!python/object/apply:os.abort []", "[" * 3000),
-    *("os.abort", "LambdaCallback", "[Timer]", "{class_path: os.abort}", "\x1b[31m", "a: b: c"),
-    "[{class_path: LambdaCallback, init_args: {setup: os.abort}}]",
-)
-LAUGHS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-
-
-def _any_value(rng: np.random.Generator) -> str:
-    return VALUES[int(rng.integers(len(VALUES)))]
-
-
-def _any_word(options: Sequence[str], rng: np.random.Generator) -> str:
-    return f"{options[int(rng.integers(len(options)))]}={_any_value(rng)}"
-
-
-def _any_yaml(rng: np.random.Generator) -> bytes:
-    """Return a configuration with values that are none, or many laughs, perhaps damaged."""
-    if rng.random() < 0.02:
-        return f"a0: &a0 x\n{LAUGHS}".encode()
-    lines = []
-    for _ in range(int(rng.integers(1, 5))):
-        group, _, name = TRAIN[int(rng.integers(len(TRAIN)))].lstrip("-").rpartition(".")
-        line = f"{name}: {_any_value(rng)}"
-        lines.append(f"{group}: {{{line}}}" if group else line)
-    content = "\n".join(lines).encode()
-    return damaged(content, rng) if rng.random() < 0.2 else content
-
-
 # The attacks by name, and how many mutants of MIDI files take as long as one of them.
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "models": (attack_model, 20),
     "checkpoints": (attack_checkpoint, 100),
     "corpora": (attack_corpus, 20),
-    "names": (attack_names, 50),
     "commands": (attack_command, 100),
-    "starts": (attack_start, 2000),
     "messages": (attack_message, 1),
     "requests": (attack_request, 1),
-    "configurations": (attack_configuration, 1),
 }

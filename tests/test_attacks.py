@@ -22,11 +22,9 @@ def prepared(tmp_path_factory):
         ("models", 20),
         ("checkpoints", 4),
         ("corpora", 8),
-        ("names", 2),
         ("commands", 3),
         ("messages", 40),
         ("requests", 40),
-        ("configurations", 200),
     ],
 )
 def test_attacks_are_held_or_refused_in_one_line(prepared, kind, count):

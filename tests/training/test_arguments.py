@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from lightning.pytorch import Trainer
 
 import train
 from common.options import hints_of
+from common.text import printable
 from tests.runs import SMOKE
 from training import arguments
 from training.options import RunOptions, TrainerOptions
@@ -57,6 +60,7 @@ def refusal(capsys, *words):
     lines = capsys.readouterr().err.splitlines()
     assert (code, len(lines)) in ((0, 0), (2, 1))
     assert not lines or lines[0].startswith("train.py: ")
+    assert lines == [*map(printable, lines)]
     return lines[0] if lines else None
 
 
@@ -144,6 +148,26 @@ def test_every_option_has_its_comment(capsys):
 )
 def test_a_mistake_is_told_with_what_may_be_meant(capsys, line, words):
     assert words in refusal(capsys, "fit", "--config", str(SMOKE), *shlex.split(line))
+
+
+# What stands for a value in YAML or a word.
+VALUES = (
+    *("null", "true", "-1", "0", "1", "2.5", "1e400", ".nan", "9" * 30, "9" * 5000, "0x10", "1_0"),
+    *("''", "x", "C3", "3/4", "[]", "{}", "[1, [2, {a: b}]]", "{a: }", "*a", "&a [*a]", "- 1", "~"),
+    *("2001-99-99", "2001-01-01", "!!binary x", "!!python/object/apply:os.abort []", "[" * 3000),
+    *("os.abort", "LambdaCallback", "[Timer]", "{class_path: os.abort}", "\x1b[31m", "a: b: c"),
+)
+OPTIONS = sorted(arguments.command_line("fit")._option_string_actions)
+SOME = st.lists(st.tuples(st.sampled_from(OPTIONS), st.sampled_from(VALUES)), max_size=3)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(SOME, SOME, st.binary(max_size=3), st.integers(0))
+def test_whatever_is_set_is_taken_or_refused_in_a_line(capsys, inside, words, noise, at):
+    lines = "\n".join(f"{name.strip('-')}: {value}" for name, value in inside).encode()
+    at %= len(lines) + 1
+    Path("any.yaml").write_bytes(lines[:at] + noise + lines[at:])
+    refusal(capsys, "fit", "--config=any.yaml", *(f"{name}={value}" for name, value in words))
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.name)
