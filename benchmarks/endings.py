@@ -31,7 +31,7 @@ from benchmarks.cadences import ends_on_tonic
 from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
 from common.cli import positive_integer, random_seed
-from data.harmony import final_chord, root_of_triad
+from data.harmony import ends_on_triad, final_chord
 from data.score import Score
 from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
@@ -45,9 +45,9 @@ def figures(score: Score) -> list[float]:
     chord, onsets = final_chord(score), score.notes["onset"]
     sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
     quarters = sounds / score.grid.steps_per_beat
-    is_triad = root_of_triad(chord) is not None
     last = len(np.unique(onsets[onsets >= score.bar_starts[-2]]))
-    return [100 * ends_on_tonic(score), 100 * is_triad, 100 * (quarters >= 1), quarters, last]
+    shares = ends_on_tonic(score), ends_on_triad(score), quarters >= 1
+    return [*(100.0 * share for share in shares), quarters, last]
 
 
 def with_unknown_end(model: Model) -> Model:

@@ -42,14 +42,13 @@ import numpy as np
 from benchmarks.cadences import closes_on_tonic, ends_on_tonic, estimate_key
 from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
-from common.arrays import Bools, Ids, Ints, Reals, Records
+from common.arrays import Bools, Ids, Reals, Records
 from common.interface import PAD
-from data.chords import Span
 from data.corpus.corpus import SPLITS, Corpus
 from data.harmony import chords_of, ends_on_triad, final_chord
 from data.instrument_names import instrument_name
 from data.keys import Key, key_pitch_classes, melody_key, pitched_notes
-from data.score import Score
+from data.score import DRUMS, Score
 from data.statistics import REST, Music
 from data.tokens.augment import programs_of
 from data.tokens.features import SideArrays
@@ -197,19 +196,13 @@ def closes(score: Score, key: Key) -> bool:
     return is_in(final_chord(score), key) or closes_on_tonic(score, key)
 
 
-def sounding_notes(score: Score) -> Ints:
-    """Return how many notes of each instrument but drums, (I, S), sound at each step.
-
-    The first step is that of the first note.
-    """
+def four_sound(score: Score) -> float:
+    """Return the share of the time, from the first note on, in which four instruments sound."""
     notes = pitched_notes(score)
-    onset = notes["onset"].astype(np.int64)
-    end = onset + notes["duration"]
-    programs, row = np.unique(notes["program"], return_inverse=True)
-    change = np.zeros((len(programs), int(end.max()) + 1), dtype=np.int64)
-    np.add.at(change, (row, onset), 1)
-    np.add.at(change, (row, end), -1)
-    return np.cumsum(change, axis=1)[:, int(onset.min()) : -1]
+    sounds = np.zeros((DRUMS, int((notes["onset"] + notes["duration"]).max())), dtype=bool)
+    for onset, duration, _, _, program in notes.tolist():
+        sounds[program, onset : onset + duration] = True
+    return float((sounds[:, notes["onset"].min() :].sum(axis=0) >= 4).mean())
 
 
 def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
@@ -245,7 +238,7 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     found = [(estimate_key(score), its) for scores, _, its in results for score in scores]
     own = sum(key == its.own_key for key, its in found)
     whole = sum(key == its.key for key, its in found)
-    four = min((np.count_nonzero(sounding_notes(s), axis=0) >= 4).mean() for s in samples)
+    four = min(map(four_sound, samples))
     cells = (
         share(scores, test) for test in (ends_on_triad, ends_on_tonic) for scores in (samples, best)
     )
@@ -293,22 +286,16 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
         row(name, *measured(scores))
 
 
-def chord_text(score: Score, spans: Sequence[Span]) -> str:
-    """Return the chords of a piece as `Constraints` takes them, each of its bars filled."""
-    starts, bars = score.bar_starts.tolist(), list[str]()
+def chord_text(score: Score) -> str:
+    """Return the chords that are found in a piece as `Constraints` takes them, bar by bar."""
+    names = np.full(score.bar_starts[-1], "N.C.", dtype=object)
+    for span in chords_of(score):
+        names[span.begin : span.end] = span.chord.name
     unit = score.grid.steps_per_beat
-    for begin, end in itertools.pairwise(starts):
-        words, at = list[str](), begin
-        here = [span for span in spans if span.begin < end and span.end > begin]
-        for span in here:
-            first, stop = max(span.begin, begin), min(span.end, end)
-            if first > at:
-                words.append(f"N.C.:{first - at}/{unit}")
-            words.append(f"{span.chord.name}:{stop - first}/{unit}")
-            at = stop
-        if at < end:
-            words.append(f"N.C.:{end - at}/{unit}")
-        bars.append(" ".join(words))
+    bars = (
+        " ".join(f"{name}:{len([*its])}/{unit}" for name, its in itertools.groupby(names[a:b]))
+        for a, b in itertools.pairwise(score.bar_starts.tolist())
+    )
     return "|" + "|".join(bars)
 
 
@@ -320,7 +307,7 @@ def under_chords(model: Model, corpus: Corpus) -> None:
         seed = voices_of(score, model.vocabulary, tune=model.style.tune)
         own = score.excerpt(0, len(seed.score.bars))  # the voice may end before the others
         plain = Request(seed, None, random_seed=number)
-        chords = Constraints(chords=chord_text(own, chords_of(own)))
+        chords = Constraints(chords=chord_text(own))
         sets["without chords"].append(compose(model, plain)[0].score)
         sets["with chords"].append(compose(model, replace(plain, constraints=chords))[0].score)
     keys = [estimate_key(score) for score in chorales]
