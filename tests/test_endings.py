@@ -20,7 +20,6 @@ from tests.data.batches.test_windows import split_of
 from tests.music import piece, vocabulary_for, windows_of
 
 LAST, OTHER = 67, 60
-C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
 
 
 def tune(bar_count):

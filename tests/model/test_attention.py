@@ -1,6 +1,4 @@
-"""Attention against numbers worked out by hand, torch's own, and its masks' meaning."""
-
-import math
+"""What runs of attention against its formula, which test_notes.py holds to numbers by hand."""
 
 import pytest
 import torch
@@ -12,16 +10,6 @@ from model.attention import (
     scaled_dot_product_attention,
 )
 from model.cpu import causal_bands
-
-
-def test_weights_worked_out_by_hand():
-    query = torch.tensor([[math.sqrt(2) * math.log(3), 0.0]])
-    key = torch.tensor([[1.0, 5.0], [0.0, 5.0]])
-    # scores ln 3 and 0: weights 3/4 and 1/4
-    torch.testing.assert_close(attention_weights(query, key), torch.tensor([[0.75, 0.25]]))
-    value = torch.tensor([[4.0, 0.0, 8.0], [0.0, 4.0, 8.0]])  # d_v is not d_k
-    output = scaled_dot_product_attention(query, key, value)
-    torch.testing.assert_close(output, torch.tensor([[3.0, 1.0, 8.0]]))
 
 
 @pytest.mark.parametrize("function", [scaled_dot_product_attention, causal_bands])

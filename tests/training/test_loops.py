@@ -6,9 +6,9 @@ the message names, and then at tests/training/test_resume.py.
 
 import pytest
 import torch
-from lightning.pytorch import Trainer
 from lightning.pytorch.demos.boring_classes import BoringModel
 
+from tests.training.test_module import trainer as trainer_of
 from training import loops
 
 COUNTS = {"ready", "started", "processed", "completed"}
@@ -16,15 +16,7 @@ COUNTS = {"ready", "started", "processed", "completed"}
 
 @pytest.fixture
 def trainer(tmp_path):
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    return Trainer(
-        accelerator="cpu",
-        max_steps=3,
-        limit_val_batches=2,
-        enable_checkpointing=False,
-        default_root_dir=tmp_path,
-        **quiet,
-    )
+    return trainer_of(tmp_path, 3, limit_val_batches=2, val_check_interval=3)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:lightning.*")

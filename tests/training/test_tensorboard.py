@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -10,10 +11,9 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import train
 from data.tokens.vocabulary import Kind
+from tests import runs
 from tests.folders import enter_same_tunes, run_of_tunes
-from tests.runs import SMOKE
 from training import tensorboard
 from training.module import MusicModule
 from training.optimizer import trapezoid
@@ -22,17 +22,10 @@ from training.tensorboard import MusicMonitor
 
 STEPS, TIMES = 8, 2
 EVERYTHING = {"images": 0, "audio": 0, "scalars": 0, "tensors": 0}
-OPTIONS = {
-    "data.path": "tunes",
-    "data.batch_size": 1,
-    "model.dropout": 0.1,
-    "trainer.max_steps": STEPS,
-    "trainer.val_check_interval": 4,
-    "trainer.log_every_n_steps": 2,
-    "trainer.enable_progress_bar": "false",
-    "trainer.accelerator": "cpu",
-    "monitor.times": TIMES,
-}
+OPTIONS = (
+    f"--data.batch_size 1 --model.dropout 0.1 --monitor.times {TIMES} --trainer.max_steps {STEPS}"
+    " --trainer.val_check_interval 4 --trainer.log_every_n_steps 2"
+).split()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,9 +36,7 @@ def clock():
         yield stopped
 
 
-def fit(*more):
-    options = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
-    train.main(["fit", "--config", str(SMOKE), *options, *more])
+fit = partial(runs.fit, *OPTIONS)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,15 +25,9 @@ from data.tokens.tokenizer import decode
 from tests.folders import report_of, transposed, tune, write_tunes
 from tests.music import GRID, piece, scores
 
-ROOT = Path(__file__).parents[3]
-
 
 def names(corpus):
     return {split: corpus.split(split).names for split in SPLITS}
-
-
-def content(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.fixture

@@ -66,7 +66,6 @@ def tied(kind: str, sign: str = "") -> str:
     return f'<tie type="{kind}"/><notations><tied type="{kind}"/>{sign}</notations>'
 
 
-REPEAT = '<barline location="right"><repeat direction="backward"/></barline>'
 GRACE = note("B5", 0, before="<grace/>")
 CHORD = "<notations><arpeggiate/></notations>"
 LOUD = (
