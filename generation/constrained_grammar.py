@@ -62,6 +62,7 @@ class ConstrainedGrammar:
     Attributes:
         grammar: the grammar that is narrowed.
         given: what is given, as tokens.
+        has_end: whether the final chord fills the last bar.
         guidance: with which `sample` leads the model to the key where it goes on after given voices
             that it joins, or in a key that is asked for, and to chords that it knows; else 0.
 
@@ -102,6 +103,10 @@ class ConstrainedGrammar:
         is_led |= bool(self._plan and "harmony" in self.features.blocks)
         self.guidance = GUIDANCE if is_led else 0.0
         self._is_regular = bool(constraints.regular_bars and vocabulary.grid.has_meter)
+        closes = constraints.closes
+        if closes is None:  # even where pieces by themselves fade out
+            closes = bool(len(self.given.notes.note) or self._plan)
+        self.has_end = closes or constraints.counterpoint == STRICT
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
         if self._busy is not None and not vocabulary.grid.has_meter:
@@ -194,9 +199,7 @@ class ConstrainedGrammar:
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
         is_strict = constraints.counterpoint == STRICT
-        leaves_end = not self._plan or self._plan.leaves_end
-        # who joins a tune to its end closes with it, even where pieces by themselves fade out
-        closes = leaves_end and (is_strict or bool(constraints.closes) or self.joined_end >= 0)
+        closes = self.has_end and (not self._plan or self._plan.leaves_end)
         asked: Asked = record(
             Asked,
             last_bar=length.bars or NEVER,
@@ -207,6 +210,7 @@ class ConstrainedGrammar:
             tempo=-1 if tempo is None else tempo,
             most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=is_strict,
+            has_end=self.has_end,
             closes=closes,
             has_cadence=closes and is_strict and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests in (NO_RESTS, TOGETHER),

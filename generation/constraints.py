@@ -58,8 +58,9 @@ class Constraints:
             the rest of a given bar; None: as its music is.
         rests: NO_RESTS: an instrument that may play sounds to the end; TOGETHER: it rests only
             where all do; FREE or None, likewise.
-        closes: the final chord is a triad in root position, as always in strict counterpoint, and
-            under the end of what is given; None: as its music is.
+        closes: the piece ends on a chord that fills its last bar, as always in strict
+            counterpoint: a triad in root position, or the last that is asked for; None: as its
+            music is, and where notes are given or chords are asked for.
         monophonic: programs that play a note at a time; all do in strict counterpoint.
         ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
             that is not in it has none.
@@ -163,7 +164,7 @@ class Constraints:
             counterpoint=self.counterpoint or (STRICT if style.is_strict else FREE),
             rests=self.rests or (TOGETHER if style.hardly_rests else FREE),
             regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
-            closes=style.mostly_closes if self.closes is None else self.closes,
+            closes=style.mostly_closes or None if self.closes is None else self.closes,
             usual_meter=self.usual_meter or style.meter,
             monophonic=style.monophonic if self.monophonic is None else self.monophonic,
             ranges=self.ranges or style.ranges,

@@ -16,7 +16,7 @@ from data.keys import pitched_notes
 from data.score import DRUMS, Score
 from data.tokens.bag import NO_PITCH
 from data.tokens.grammar import Mask
-from data.tokens.vocabulary import NEVER, Kind
+from data.tokens.vocabulary import NEVER, Kind, Words
 from generation.constraints import STRICT, Constraints
 from generation.given import GivenTokens
 from generation.length import Row
@@ -261,21 +261,26 @@ def is_unfit(given: Ints, after: Ints, latest: Ints, program: int, pitch: int) -
 
 
 @compiled_inside
-def end_bar(first: Ints, here: Row, final: int, mask: Mask) -> None:
-    """Mask what would come after the final chord, where the last bar of a row may end.
+def end_bar(first: Ints, final: int, mask: Mask) -> None:
+    """Mask onsets after the final chord, where a row may end its last bar or begin that chord.
 
     Args:
         first: the first id of each kind.
-        here: where the row stands.
         final: steps from the bar line to where the chord begins.
-        mask: (V,), of which onsets after it are taken away, and ends of notes between it and the
-            end of the bar.
+        mask: (V,).
     """
-    if any_of(mask, first[Kind.END], first[Kind.LENGTH]):
+    may_begin = mask[first[Kind.POSITION] + final]
+    if may_begin or any_of(mask, first[Kind.END], first[Kind.LENGTH]):
         forbid(mask, first[Kind.POSITION] + final + 1, first[Kind.NOTE])
-    for token in range(first[Kind.DURATION], first[Kind.VELOCITY] - 1):  # the last may be extended
-        end = here.position + 1 + token - first[Kind.DURATION]
-        if final < end < here.bar_length:
+
+
+@compiled_inside
+def hold_final_chord(words: Words, here: Row, mask: Mask) -> None:
+    """Mask durations with which a note would end between the final chord and the piece's end."""
+    first, at = words.firsts, here.now + here.extends * words.longest_duration
+    for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
+        end = at + 1 + token - first[Kind.DURATION]
+        if here.final_onset < end < here.expected_end:
             mask[token] = False
 
 

@@ -62,7 +62,8 @@ class Asked:
     tempo: int  # number of the tempo that is asked for; -1: any
     most_sounding: int  # notes; NEVER
     is_strict: bool  # strict counterpoint
-    closes: bool  # on a triad; no chord that is asked for stands there
+    has_end: bool  # a chord that fills the last bar
+    closes: bool  # that is a triad: no chord that is asked for stands there
     has_cadence: bool  # its dominant comes before the final chord
     has_no_rests: bool  # of one instrument
     rests_together: bool  # but of all

@@ -23,6 +23,7 @@ from generation.counterpoint import (
     closing_triads,
     end_bar,
     find_triad,
+    hold_final_chord,
     is_triad,
     meet_given,
     move_apart,
@@ -74,7 +75,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if asked.has_no_rests and not is_in_note:
         never_rest(rules, one, mask)
         keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
-    if asked.is_strict or asked.closes:
+    if asked.has_end:
         for program in range(len(parts.plays)):
             latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
     if asked.is_strict:
@@ -87,7 +88,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         if has_chords and (takes_note or is_in_note):
             prepare_bass(rules, here, mask)
             keep_or_yield(mask, before, due, notes if takes_note else mask)
-    if (asked.is_strict or asked.closes) and here.final_onset >= 0:
+    if asked.has_end and here.final_onset >= 0:
         keep_ending(rules, one, scratch, due, mask)
     if asked.is_strict:
         if asked.given_bars and (takes_note or is_in_note):
@@ -111,7 +112,10 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
     is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
     takes_note = not is_in_note and here.kind >= Kind.POSITION
     if here.final_onset >= here.bar_start and here.is_last:
-        end_bar(first, here, here.final_onset - here.bar_start, mask)
+        end_bar(first, here.final_onset - here.bar_start, mask)
+        keep_or_yield(mask, before, due, mask)
+    if is_in_note:
+        hold_final_chord(rules.words, here, mask)
         keep_or_yield(mask, before, due, mask)
     if is_in_note and asked.closes and here.key >= 0:
         end_before_cadence(rules, here, mask)
@@ -399,8 +403,9 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
     first, (dominant, tonic) = rules.words.firsts, closing_triads(here.key)
     notes, is_due = mask[first[Kind.NOTE] : first[Kind.EXTEND]], due >= 0 and mask[due]
     if here.is_last and now == here.final_onset:
-        for triads in (tonic if has_key else ANY_TRIAD, ANY_TRIAD):  # any, where that cannot be
-            if find_triad(rules, one, triads, scratch, notes):
+        for triads in (tonic, dominant, ANY_TRIAD):  # the next, where one cannot be
+            is_known = has_key or triads == ANY_TRIAD
+            if is_known and find_triad(rules, one, triads, scratch, notes):
                 break
         heard, lowest, _, _ = what_sounds(rules.parts, one.latest, one.note_ends, now)
         is_whole = is_triad(heard, lowest + rules.parts.lowest_pitch)

@@ -229,6 +229,10 @@ class Writing:
         finals = style.draw_final_positions(count, rng, grammar.meter)
         if grammar.joined_end >= 0:
             finals[:] = grammar.joined_end
+        elif grammar.has_end:  # at the bar line where no training piece ends in this meter
+            finals = finals.clip(0)
+            if not (self._is_strict or style.mostly_closes):  # or where they all fade out
+                finals[:] = 0
         beat = vocabulary.grid.steps_per_beat
         if grammar.given.bars:  # whose bars are regular goes on with such
             may_be = asked.regular_bars is None and vocabulary.grid.has_meter
@@ -286,6 +290,7 @@ class Writing:
             drawn: the row in which it began, with what was drawn for it.
         """
         piece, rows, rng = self.pieces[number], None, self._rng(number)
+        asked = self.request.constraints
         score = piece.score
         for repeat in form.repeats:
             if rows:
@@ -298,7 +303,9 @@ class Writing:
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
             with suppress(ConstraintError):  # what is asked for leaves no way to go on
-                _, grammar = replace(self.request, seed=seed, length=length).to(self.model)
+                again = replace(asked, closes=self._grammar.has_end)
+                request = replace(self.request, seed=seed, length=length, constraints=again)
+                _, grammar = request.to(self.model)
                 state = grammar.begin(
                     1,
                     form.final_position,

@@ -1,5 +1,7 @@
 """Pieces at random end on triads, on the tonic's where a key is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,48 @@ def test_a_note_before_the_final_chord_ends_with_it_or_holds_through_it():
         "voice": [*range(1, 13), 36],
         "chord": [*range(1, 13)],
     }
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"chords": "F | C"}, {"cadence": "authentic", "key": "C major"}],
+    ids=["nothing", "chords", "a cadence"],
+)
+def test_what_goes_on_after_a_persons_notes_ends_on_a_chord_that_fills_the_last_bar(tmp_path, how):
+    """Even where training pieces fade out, with their last notes anywhere in the bar."""
+    seed = continued(music.piece(music.line([60, 64, 67, 72], program=40), tempo=80), QUARTET)
+    forms = (Form((4, 4), 48, 2, final_position=31),)
+    model = load(untrained(tmp_path / "model.safetensors", QUARTET, forms=forms, closing=0.2))
+
+    def last_bars(**more):
+        constraints = Constraints(counterpoint=FREE, rests=FREE, **how, **more)
+        request = Request(seed, Length(bars=2), constraints, samples=PIECES)
+        for piece in compose(model, request):
+            score = piece.score
+            last = score.notes[score.notes["onset"] >= score.bar_starts[-2]]
+            late = np.unique(last["onset"] - score.bar_starts[-2])
+            yield late.max(), (last["onset"] + last["duration"] - score.bar_starts[-1]).max()
+
+    half_beat = 6  # by which the third of a chord may be late
+    assert all(late <= half_beat and end == 0 for late, end in last_bars())
+    assert any(late > half_beat for late, _ in last_bars(closes=False))
+
+
+@pytest.mark.parametrize("meter", [(3, 4), (5, 4)])
+def test_in_a_meter_that_no_training_piece_ends_in_the_final_chord_is_the_last_bar(tmp_path, meter):
+    """All of it, even where a bar is longer than the longest Duration."""
+    vocabulary = replace(QUARTET, meters=((3, 4), (4, 4), (5, 4)))
+    forms = (Form((4, 4), 48, 2, final_position=24),)
+    path = untrained(tmp_path / "model.safetensors", vocabulary, forms=forms)
+    asked = Constraints(counterpoint=STRICT, rests=NO_RESTS, time_signature=meter)
+    for piece in compose(load(path), Request(None, Length(bars=2), asked, samples=PIECES)):
+        last, score = final_chord(piece.score), piece.score
+        assert {*last["onset"].tolist()} <= {*range(score.bar_starts[-2] + 1)}
+        assert {*(last["onset"] + last["duration"]).tolist()} == {score.bar_starts[-1]}
+
+
+def test_a_tune_that_ends_on_no_note_of_the_tonics_triad_ends_on_the_dominants():
+    tune = music.piece(music.line([60, 64, 67, 60, 65, 64, 60, 62], program=40), tempo=80)
+    seed = accompanied(continued(tune, QUARTET), QUARTET)
+    found = roots(written(FREE, seed=seed, keys=[Key(0, "major")] * PIECES, rests=FREE))
+    assert found.count(7) >= PIECES - 2
