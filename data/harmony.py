@@ -73,7 +73,8 @@ def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]
 
     The bass of a chord is the lowest note where it begins, if that is of it, else its root. Of
     seven chorales that people analyzed it finds the root for 87% of the time, root and kind for
-    74%; of 1,034 folk tunes with chords 99% and 94% (benchmarks/RESULTS.md).
+    74%; of 1,034 folk tunes with chords 99% and 94% (benchmarks/RESULTS.md). A pitch class that
+    sounds alone is the root, and a triad whose third does not sound has the usual one of the music.
 
     Args:
         onset, end, pitch: (N,) of notes with a pitch, times in grid steps.
@@ -106,7 +107,7 @@ def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]
         heard_at = np.flatnonzero(first[begin:stop] < OCTAVE)
         if len(heard_at):
             low, high = (begin + heard_at[[0, -1]]).tolist()
-            found = _chord(number, int(first[low]))
+            found = _chord(number, int(first[low]), sums[stop] - sums[begin], sums[-1])
             spans.append(Span(int(pulse.edges[low]), int(pulse.edges[high + 1]), found))
         stop = begin
     return joined(spans[::-1])
@@ -146,9 +147,22 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _chord(number: int, lowest: int) -> Chord:
-    """Return a chord by its number, over the lowest note if that is of it."""
-    chord = Chord(number % OCTAVE, KINDS[number // OCTAVE], number % OCTAVE)
+def _chord(number: int, lowest: int, here: Reals, everywhere: Reals) -> Chord:
+    """Return a chord by its number, over the lowest note if that is of it.
+
+    Args:
+        number: of the chord.
+        lowest: the pitch class of the lowest note.
+        here, everywhere: (12,) how long each pitch class sounds in the chord, and in all music.
+    """
+    (sounding,) = np.nonzero(here > 1e-9)
+    if len(sounding) == 1:
+        number = int(sounding[0])
+    root, kind = number % OCTAVE, KINDS[number // OCTAVE]
+    minor, major = (root + 3) % OCTAVE, (root + 4) % OCTAVE
+    if kind in ("", "m") and not {minor, major} & {*sounding.tolist()}:
+        kind = "m" if everywhere[minor] > everywhere[major] else ""
+    chord = Chord(root, kind, root)
     return chord._replace(bass=lowest) if lowest in chord.classes else chord
 
 

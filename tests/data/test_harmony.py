@@ -41,6 +41,24 @@ def test_passing_notes_and_broken_chords_are_no_chords_of_their_own():
     assert found(piece(rows)) == [(0, 48, "C"), (48, 96, "G7")]
 
 
+@pytest.mark.parametrize(
+    ("before", "pitches", "name"),
+    [
+        ("C", (41, 53), "F"),
+        ("C", (43, 50, 55), "G"),
+        ("Am Dm", (38, 50), "Dm"),
+        ("Am Dm", (38, 57), "Dm"),
+        ("Am D", (38, 57), "D"),
+    ],
+)
+def test_a_bare_octave_or_fifth_is_the_chord_on_its_lowest_note(before, pitches, name):
+    """Of the music's mode, as far as that is heard."""
+    end = 48 * len(before.split())
+    bare = [(end, 48, pitch, 80, 0) for pitch in pitches]
+    score = piece([*block(before).notes.tolist(), *bare])
+    assert found(score)[-1][2] == name
+
+
 def test_a_melody_alone_has_no_chords():
     rows = [(6 * n, 6, pitch, 80, 0) for n, pitch in enumerate([60, 64, 67, 72, 71, 67, 65, 62])]
     assert found(piece(rows)) == []
