@@ -152,6 +152,11 @@ class Style:
         )
 
     @property
+    def meters(self) -> list[tuple[int, int]]:
+        """The time signatures of these pieces, the most frequent first; none is known: []."""
+        return [meter for meter, _ in Counter(form.meter for form in self.forms).most_common()]
+
+    @property
     def is_of_one_voice(self) -> bool:
         """Whether there is one instrument, which plays one note at a time."""
         return self.voices == 1 and self.polyphony is not None and self.polyphony <= ONE_NOTE

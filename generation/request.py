@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from data.score import Score
+import numpy as np
+
+from data.score import BAR, Score
 from data.tokens.vocabulary import Vocabulary
 from generation.chord_plan import bars_with
 from generation.constrained_grammar import ConstrainedGrammar
@@ -66,7 +68,32 @@ class Request:
             seed = seed.at_tempo(vocabulary.tempos[tempo])
         _check_size(seed.score, vocabulary)
         length, features = self._whole(seed), model.features
+        known = model.style.meters
+        is_new = length.bars != len(seed.score.bars)
+        if is_new and constraints.time_signature not in (None, *known) and len(known) == 1:
+            raise ConstraintError(
+                "the model has learned from pieces in {}/{} alone: ask for no other time "
+                "signature, or another model".format(*known[0])
+            )
         return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
+
+    def strange_meters(self, model: Model) -> list[str]:
+        """Return a clause where bars have time signatures that no training piece has."""
+        bars = self.seed.score.bars if self.seed else np.empty(0, BAR)
+        meters = {tuple(meter) for meter in bars[["numerator", "denominator"]].tolist()}
+        if self.constraints.time_signature:
+            meters.add(self.constraints.time_signature)
+        known = model.style.meters
+        if not known or meters <= {*known}:
+            return []
+        strange, learned = (
+            ", ".join(f"{numerator}/{denominator}" for numerator, denominator in each)
+            for each in (sorted(meters - {*known}), known)
+        )
+        return [
+            f"the model has learned from no piece in {strange}, but in {learned}: "
+            "another model may keep the beat better"
+        ]
 
     def _whole(self, seed: Seed) -> Length:
         """Return the length of the piece with the seed; notes are the new ones."""

@@ -84,7 +84,11 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
                 ]
                 for number in vocabulary.programs
             ],
-            "meters": [list(meter) for meter in vocabulary.meters],
+            "meters": [
+                list(meter)
+                for meter in vocabulary.meters
+                if meter in (model.style.meters or vocabulary.meters)
+            ],
             "tempo": vocabulary.usual_tempo(model.style.tempo_bpm),
             "usual_meter": list(vocabulary.usual_meter(model.style.meter)),
             "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],
@@ -139,7 +143,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     seed = request.seed or no_seed(model.vocabulary)
     yield {
         "begun": json_of(seed.score),
-        "changes": _said(seed),
+        "changes": _said(seed) + request.strange_meters(model),
         "opens": seed.first_open_step,
         "trained": model.record.step,
     }

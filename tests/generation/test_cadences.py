@@ -209,7 +209,7 @@ def test_what_goes_on_after_a_persons_notes_ends_on_a_chord_that_fills_the_last_
 def test_in_a_meter_that_no_training_piece_ends_in_the_final_chord_is_the_last_bar(tmp_path, meter):
     """All of it, even where a bar is longer than the longest Duration."""
     vocabulary = replace(QUARTET, meters=((3, 4), (4, 4), (5, 4)))
-    forms = (Form((4, 4), 48, 2, final_position=24),)
+    forms = (Form((4, 4), 48, 2, final_position=24), Form((2, 2), 48, 2, final_position=24))
     path = untrained(tmp_path / "model.safetensors", vocabulary, forms=forms)
     asked = Constraints(counterpoint=STRICT, rests=NO_RESTS, time_signature=meter)
     for piece in compose(load(path), Request(None, Length(bars=2), asked, samples=PIECES)):

@@ -12,6 +12,7 @@ import pytest
 from data.corpus.corpus import open_corpus
 from data.corpus.store import Split
 from data.extremes import Extremes
+from data.forms import Form
 from data.midi.io import midi_bytes
 from data.style import Style
 from data.tokens.tokenizer import encode
@@ -52,6 +53,18 @@ def test_a_model_says_what_it_plays(do):
     assert (pianist["plays"]["grid"], pianist["plays"]["steps"]) == ("seconds", 100)
     with pytest.raises(MessageError, match="no model"):
         do("describe", model="../models/quartet.safetensors")
+
+
+def test_of_meters_those_of_training_pieces_are_offered_and_others_told_of(
+    do, models, tune, monkeypatch
+):
+    assert do("describe")[0]["plays"]["meters"] == [[3, 4], [4, 4]]
+    model = models.load("quartet")
+    style = replace(model.style, forms=(Form((3, 4), 36, 4, final_position=0),))
+    monkeypatch.setattr(models, "load", lambda _: replace(model, style=style))
+    assert do("describe")[0]["plays"]["meters"] == [[3, 4]]
+    begun = do("write", how="continue", piece=tune)[0]
+    assert "no piece in 4/4, but in 3/4" in begun["changes"][-1]
 
 
 def test_text_is_read(do, tune):
