@@ -461,8 +461,8 @@ class ConstrainedGrammar:
         most = given.end + rest * asked.longest_bar
         if not is_last and last_end > (most if length.bars else max(given.end, limit)):
             raise ConstraintError(
-                "the notes of the seed sound on past the end that is asked for: ask for a longer "
-                "piece or keep less of the seed"
+                "given notes sound on past the end that is asked for: ask for a longer piece, or "
+                "give fewer"
             )
         is_last |= given.end >= limit
         step = np.arange(given.end)
@@ -485,6 +485,6 @@ class ConstrainedGrammar:
             is_good = (given.last_ends < end) & is_playable
             if not is_good.any() or (given.sounding[end - 1 :] >= most_notes).any():
                 raise ConstraintError(
-                    "the seed leaves no room for a note before the end that is asked for: ask for "
-                    "a longer piece or keep less of the seed"
+                    "the given notes leave no room for another before the end that is asked for: "
+                    "ask for a longer piece, or give fewer"
                 )

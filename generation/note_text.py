@@ -10,7 +10,8 @@
     C4:1. C4:.5. C4:1..   a dot at the end makes a length dotted, two double-dotted
     C5 D5 / C3:2          a stroke standing alone, or a new line: another voice, from the beginning
     C4,E4,G4 C4-E4-G4     commas and hyphens part notes as spaces do
-    C4 D4 | E4            bar lines are for the reader's eye
+    G4 | C5 B4 A4 G4      the notes before a first bar line that comes early are an upbeat, where
+                          the next comes after a whole bar; other bar lines are for the eye
 
 Chords begin with a capital, and a capital with the digit 7 is a dominant seventh: C7 is the chord,
 c7 and [C7] are the note. A hyphen before a digit parts numbers only, as in 60-64; after a name it
@@ -22,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 
@@ -54,6 +56,10 @@ _FORMS = (
 )
 
 
+# A note, a chord or a rest: voice, onset and duration in grid steps, and pitches.
+_Sound: TypeAlias = tuple[int, int, int, list[int]]
+
+
 class SeedError(ValueError):
     """Seed notes that cannot be used; the message is one line."""
 
@@ -79,7 +85,8 @@ def parse_seed_notes(
             first, the others in the second.
         tempo_bpm: quarter notes a minute, rounded to the nearest that a Score can hold; exact on
             a grid of seconds.
-        meter: numerator and denominator of every bar; no effect on a grid of seconds.
+        meter: numerator and denominator of every bar, all of them whole but for an upbeat; no
+            effect on a grid of seconds.
         velocity: 1-127, of every note.
 
     Raises:
@@ -94,10 +101,30 @@ def parse_seed_notes(
             part = min(voice if has_voices else rank, len(programs) - 1)
             rows.append((onset, duration, pitch, velocity, programs[part]))
     if not rows:
-        raise SeedError("the seed holds no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
-    bars = [(*meter, grid.bar_steps(*meter))] if grid.has_meter else []
+        raise SeedError("there are no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
+    bars = [(*meter, steps) for steps in _first_bars(text, sounds, grid.bar_steps(*meter))]
+    bars = bars if grid.has_meter else []
     tempi = [tempo_bpm] * len(bars)
     return canonical(np.array(rows, dtype=NOTE), np.array(bars, dtype=BAR), tempi, grid)[0]
+
+
+def _first_bars(text: str, sounds: Sequence[_Sound], whole: int) -> list[int]:
+    """Return how long the first bar is, an upbeat or a whole one; after an upbeat, a whole one.
+
+    Args:
+        text, sounds: what was read, and what that gave.
+        whole: steps of a whole bar.
+    """
+    first = _voices(text)[0]
+    onsets = [onset for voice, onset, *_ in sounds if voice == 0]
+    lines = [
+        onset
+        for before, token, onset in zip(first, first[1:], onsets[1:], strict=False)
+        if "|" in token.string[before.end() : token.start()]
+    ]
+    upbeat, *others = lines or [whole]
+    is_early = upbeat < whole and (not others or others[0] - upbeat == whole)
+    return [upbeat, whole] if is_early else [whole]
 
 
 def ambiguous_chords(text: str) -> list[str]:
@@ -128,15 +155,15 @@ def _voices(text: str) -> list[list[re.Match[str]]]:
     return [tokens for tokens in voices if tokens]
 
 
-def _read(text: str, steps_per_quarter: Fraction) -> list[tuple[int, int, int, list[int]]]:
-    """Return each note, chord and rest: voice, onset and duration in grid steps, and pitches."""
-    sounds: list[tuple[int, int, int, list[int]]] = []
+def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
+    """Return each note, chord and rest."""
+    sounds: list[_Sound] = []
     count = 0
     for voice, tokens in enumerate(_voices(text)):
         onset, length = Fraction(0), Fraction(1)
         for token in tokens:
             count += 1
-            where = f"{quoted(token[0])} (symbol {count} of the seed)"
+            where = f"{quoted(token[0])} (symbol {count})"
             pitches = _pitches(token[1] or token[0], where)
             if token[2] is not None:
                 length = parse_length(token[2], where)
@@ -146,7 +173,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[tuple[int, int, int, l
                     "steps a quarter note"
                 )
             if onset + length > MAX_QUARTERS:
-                raise SeedError(f"the seed is longer than {MAX_QUARTERS} quarter notes at {where}")
+                raise SeedError(f"longer than {MAX_QUARTERS} quarter notes at {where}")
             start, end = _step(onset, steps_per_quarter), _step(onset + length, steps_per_quarter)
             sounds.append((voice, start, end - start, pitches))
             onset += length

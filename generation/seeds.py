@@ -241,7 +241,7 @@ def seed_from_notes(
     score, changes = adapt_score(score, vocabulary)
     changes = ambiguous_chords(text) + changes
     if not len(score.notes):
-        raise SeedError("the seed holds no notes that the model has an instrument for")
+        raise SeedError("there are no notes that the model has an instrument for")
     return continued_at_once(score, vocabulary, changes)
 
 

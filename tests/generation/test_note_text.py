@@ -161,6 +161,23 @@ def test_bar_lines_say_nothing():
     assert sounding("C4 D4 | E4:2 |") == sounding("C4 D4 E4:2")
 
 
+@pytest.mark.parametrize(
+    ("text", "meter", "bars"),
+    [
+        ("G4 | C5 B4 A4 G4 | C5:4", (4, 4), [12, 48, 48]),
+        ("| G4:.5 F4 | C5:2 B4:1 | C5", (3, 4), [12, 36, 36]),
+        ("R:1 G4 | C5:4 / C3:2 | E3:4", (4, 4), [24, 48]),
+        ("C4 D4 E4 | F4 G4 A4 | G4:3", (4, 4), [48, 48]),  # in three, which nobody said
+        ("C4 D4 E4 F4 | G4:2 | C4:2", (4, 4), [48, 48]),
+        ("C4 D4 E4 F4 G4:2 | C4:2", (4, 4), [48, 48]),
+        ("G4 C5 B4 A4 G4 C5:4", (4, 4), [48, 48]),
+    ],
+)
+def test_notes_before_an_early_bar_line_are_an_upbeat(text, meter, bars):
+    score = parse_seed_notes(text, GRID, meter=meter)
+    assert score.bars["length"].tolist() == bars
+
+
 def test_meter_tempo_and_velocity():
     score = parse_seed_notes("C4 D4 E4 F4", GRID, tempo_bpm=91, meter=(3, 4), velocity=100)
     assert score.bars.tolist() == [(3, 4, 36), (3, 4, 36)]
@@ -171,7 +188,7 @@ def test_meter_tempo_and_velocity():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("H4", r"'H4' \(symbol 1 of the seed\): write notes as C4"),
+        ("H4", r"'H4' \(symbol 1\): write notes as C4"),
         ("C4 E4 [C4 H4]", r"'H4' in '\[C4 H4\]' \(symbol 3"),
         *(("C4:1 [E4", "bracket"), ("C4 E4]:2", "bracket"), ("[]", "cannot read")),
         *(("[C4:1 E4]", "length inside"), ("[C4 E4:1/3]:2", "length inside"), ("[C4:2", "bracket")),
@@ -214,7 +231,10 @@ def test_any_text_is_read_or_refused(text):
 
 
 def spelled(score: Score, random: Random) -> str:
-    """A single-voice Score as seed notes, each in a random way of those that there are."""
+    """A single-voice Score as seed notes, each in a random way of those that there are.
+
+    Its first bar is a whole one: no bar line stands within it.
+    """
     text, at = "", 0
     for note in score.notes:
         pitch = int(note["pitch"])
@@ -228,8 +248,10 @@ def spelled(score: Score, random: Random) -> str:
         ]
         words = [f"R:{note['onset'] - at}/12"] if note["onset"] > at else []
         words.append(f"{random.choice(names)}:{note['duration']}/12")
+        marks = [" ", ",", ", ", "-", " - ", "\u2013"]
+        marks += [" | ", "|"] if note["onset"] >= score.bars["length"][0] else []
         for word in words:
-            text += word + random.choice([" ", ",", ", ", "-", " - ", "\u2013", " | ", "|"])
+            text += word + random.choice(marks)
         at = note["onset"] + note["duration"]
     return text
 
