@@ -244,13 +244,26 @@ class Style:
         return rng.random(count) < self.regular_bars
 
     def draw_ensembles(
-        self, count: int, rng: np.random.Generator, known: Sequence[int]
+        self,
+        count: int,
+        rng: np.random.Generator,
+        known: Sequence[int],
+        given: Set[int] = frozenset(),
     ) -> list[tuple[int, ...]]:
-        """Draw the programs that play in `count` pieces, from those that are known; []: none is."""
-        ensembles = [each for each in self.ensembles if {*each.programs} <= {*known}]
+        """Draw the programs that play in `count` pieces, from those that are known; []: none is.
+
+        Each draw has the given programs, and others beside them.
+        """
+        ensembles = [
+            each
+            for each in self.ensembles
+            if {*each.programs} <= {*known} | given and {*each.programs} - given
+        ]
         if not ensembles:
             return []
-        return [each.programs for each in _drawn(ensembles, count, rng)]
+        fitting = [each for each in ensembles if given <= {*each.programs}] or ensembles
+        drawn = _drawn(fitting, count, rng)
+        return [tuple(sorted(given.union(each.programs))) for each in drawn]
 
     def draw_rhythms(
         self,

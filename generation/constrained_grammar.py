@@ -184,6 +184,12 @@ class ConstrainedGrammar:
         return len(self.vocabulary.programs) > FEW_TOGETHER
 
     @property
+    def anyone_joins(self) -> bool:
+        """Whether each program has given notes, or may begin some among them."""
+        has = np.isin(self.vocabulary.programs, self.given.seed.score.notes["program"])
+        return bool((has | self.given.seed.is_open.any(axis=1)).all())
+
+    @property
     def joined_end(self) -> int:
         """Where the final chord stands of pieces that end with what is given, or -1."""
         return self.given.final_position if self.length.bars == self.given.bars else -1

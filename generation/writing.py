@@ -240,7 +240,8 @@ class Writing:
             steps = style.draw_rhythms(
                 count, rng, beat, {*(given.bar_positions[1] % beat).tolist()}
             )
-            return grammar.begin(count, finals, steps=steps, regular=regular)
+            ensembles = self._ensembles(count, rng) if grammar.anyone_joins else []
+            return grammar.begin(count, finals, ensembles=ensembles, steps=steps, regular=regular)
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
         steps = style.draw_rhythms(count, rng, beat)
         playing = ensembles or [tuple(grammar.programs)] * count
@@ -257,10 +258,12 @@ class Writing:
         return [piece.ids is best.ids for piece in candidates].index(True)
 
     def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-        """Draw the programs that play in each piece from nothing; none: all that may."""
-        if not self._grammar.is_of_many or self.request.constraints.programs is not None:
+        """Draw the programs that play in each piece, those that are given too; none: all may."""
+        grammar = self._grammar
+        if not grammar.is_of_many or self.request.constraints.programs is not None:
             return []
-        return self.model.style.draw_ensembles(count, rng, self._grammar.programs)
+        given = {*grammar.given.seed.score.notes["program"].tolist()}
+        return self.model.style.draw_ensembles(count, rng, grammar.programs, given)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""

@@ -30,7 +30,14 @@ from generation.compose import (
     stream,
 )
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import FREE, NO_RESTS, STRICT, ConstraintError, Constraints
+from generation.constraints import (
+    FREE,
+    NO_RESTS,
+    STRICT,
+    UNCONSTRAINED,
+    ConstraintError,
+    Constraints,
+)
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
@@ -246,6 +253,23 @@ def test_of_many_programs_those_play_that_play_together_in_a_training_piece(mode
     seed = seed_from_notes("C4 E4 / C3:2", BAND)
     (longer,) = compose(band, Request(seed, Length(bars=8)))
     assert {*longer.score.notes["program"].tolist()} == {0, 1}
+
+
+def test_those_harmonize_a_tune_that_play_with_its_instrument_in_a_training_piece(model):
+    solo, duo, trio = Ensemble(9, (0,)), Ensemble(1, (0, 1)), Ensemble(1, (0, 2, DRUMS))
+    style = Style(ensembles=(solo, Ensemble(5, (1, DRUMS)), duo, trio))
+    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+
+    def playing(tune, constraints=UNCONSTRAINED):
+        request = Request(voices_of(tune, BAND, (1,)), None, constraints, samples=24)
+        return {frozenset(p.score.notes["program"].tolist()) for p in compose(band, request)}
+
+    tune = seed_from_notes("C5 D5 E5 F5 G5:4", BAND).score
+    assert playing(tune) == {frozenset(each.programs) for each in (duo, trio)}
+    assert playing(tune, Constraints(programs=(0, 1, 2))) == {frozenset((0, 1, 2))}
+    alone = replace(band.style, ensembles=(solo, Ensemble(5, (1, DRUMS))))
+    band = replace(band, style=alone)  # none plays with it: others join as they play
+    assert playing(tune) == {frozenset((0, 1, DRUMS))}
 
 
 def test_the_model_is_told_which_of_many_programs_play(model):
