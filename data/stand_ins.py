@@ -12,6 +12,8 @@ from data.score import FAMILY_PROGRAMS
 
 _C3 = 48
 _BASSES = 4  # the number of the bass guitars' family
+_STRUCK = {*range(8, 16), 47}  # celesta to dulcimer, and timpani, which hold no note
+_REACH = 8  # semitones from the middle of a register to the mean of what is played in it
 # Pitches in the middle of General MIDI's instruments that have a register; all others lie in the
 # middle.
 _MIDDLE_PITCHES = {
@@ -31,8 +33,8 @@ def stand_ins(
 ) -> dict[int, int]:
     """Return which known program plays each unknown program of a piece.
 
-    It is one of the same family if there is one, or else any. High voices take high ones and a bass
-    takes the lowest, each a different one while there are enough.
+    It is one of the same family if there is one, or else any in whose register it lies. High voices
+    take high ones and a bass takes the lowest, each a different one while there are enough.
 
     Args:
         mean_pitches: the mean pitch of each program in the piece, without drums.
@@ -43,9 +45,8 @@ def stand_ins(
     groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs, by what they may become
     for program in mean_pitches:
         if program not in taken:
-            own = general_midi(program) // FAMILY_PROGRAMS
-            family = [p for p in there if general_midi(p) // FAMILY_PROGRAMS == own]
-            groups.setdefault(tuple(family or there), []).append(program)
+            may = _who_may_play(program, mean_pitches[program], there, general_midi)
+            groups.setdefault(tuple(may), []).append(program)
     became: dict[int, int] = {}
     for candidates, unknown in sorted(groups.items()):
         free = [program for program in candidates if program not in taken] or candidates
@@ -56,6 +57,32 @@ def stand_ins(
             became[program] = high_to_low[_rank_in(len(high_to_low), place, is_bass)]
         taken |= set(became.values())
     return became
+
+
+def _who_may_play(
+    program: int, mean_pitch: float, there: Sequence[int], general_midi: Callable[[int], int]
+) -> Sequence[int]:
+    """Return those of a program's family, or else who plays high and low, or where its notes lie.
+
+    Where each keeps to a register of its own, as in a choir, all may: there voices go by order.
+    """
+    own = general_midi(program)
+    family = [p for p in there if general_midi(p) // FAMILY_PROGRAMS == own // FAMILY_PROGRAMS]
+    if family or all(_has_register(general_midi(p)) for p in there):
+        return family or there
+    is_bass = _is_bass(own, mean_pitch, 1)
+
+    def fits(other: int) -> bool:
+        middle = _middle_pitch(other)
+        is_near = abs(middle - mean_pitch) <= _REACH or (is_bass and middle < _C3)
+        return other not in _STRUCK and (is_near or not _has_register(other))
+
+    return [p for p in there if fits(general_midi(p))] or there
+
+
+def _has_register(program: int) -> bool:
+    """Return whether an instrument plays in one register, not high and low as a piano does."""
+    return program in _MIDDLE_PITCHES or program // FAMILY_PROGRAMS == _BASSES
 
 
 def _is_bass(program: int, mean_pitch: float, voices: int) -> bool:

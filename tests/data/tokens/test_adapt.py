@@ -95,6 +95,15 @@ def test_high_and_low_are_of_the_instruments_not_of_their_numbers():
     assert became((16, 76), (48, 65), (58, 40), vocabulary=band) == [73, 0, 33]
 
 
+def test_in_a_band_a_voice_of_no_family_goes_to_who_plays_in_its_register():
+    band = replace(QUARTET, programs=(0, 11, 24, 33, 73))
+    assert became((66, 58), vocabulary=band) == [0]  # no flute plays so low, nor a bass so high
+    assert became((16, 53), (66, 58), vocabulary=band) == [24, 0]
+    assert became((56, 74), (66, 58), (57, 44), vocabulary=band) == [73, 0, 33]
+    assert became((61, 69), (60, 66), vocabulary=band) == [0, 24]  # bells do not hold a note
+    assert became((12, 50), (79, 50), vocabulary=band) == [11, 73]  # the family comes first
+
+
 @given(st.lists(st.tuples(st.integers(0, 127), st.integers(36, 84)), min_size=1, max_size=9))
 def test_no_lower_foreign_voice_gets_a_higher_instrument(voices):
     foreign = {program: pitch for program, pitch in voices if program not in QUARTET.programs}
