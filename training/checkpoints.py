@@ -190,7 +190,7 @@ class Checkpoints(Checkpoint):
                 raise _stop(trainer, self.signal_number)
             if self.best < float("inf"):
                 new = scored(new, pl_module)
-            new = fitted(new, pl_module.data, steps)
+            new = fitted(new, pl_module, steps)
         if new is not content:
             with _explained(path):
                 save_model_file(path, new)

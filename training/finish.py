@@ -13,6 +13,7 @@ from model.decoding import decoder_of, network_of
 from model.serialization import ModelFile
 
 FITTING_SHARE = 0.1  # share of the tokens of a run that may be written to fit its sampling
+BEGUN_SHARE = 1.0  # likewise of a run that began with a model: its few tokens are enough to learn
 FITTING_TOKENS = 150_000  # and never more than these, a minute of one core; likewise its critic
 
 
@@ -30,19 +31,20 @@ def scored(content: ModelFile, pl_module: Any) -> ModelFile:
     return replace(content, network=network_of(decoder), record=record)
 
 
-def fitted(content: ModelFile, data: Any, steps: int) -> ModelFile:
+def fitted(content: ModelFile, pl_module: Any, steps: int) -> ModelFile:
     """Return the model with its best way to sample, and with a critic, if it writes music.
 
     Args:
         content: the model.
-        data: the `MusicDataModule` of the run.
+        pl_module: the `MusicModule` that the run trained.
         steps: how many steps the run made.
     """
-    style = from_json(Style, content.style_json)
+    data, style = pl_module.data, from_json(Style, content.style_json)
     if style.temperature is not None or not data.source.some_pieces:
         return content
     tokens = steps * data.options.batch_size * data.context_length
-    budget = min(FITTING_TOKENS, round(FITTING_SHARE * tokens))
+    share = BEGUN_SHARE if pl_module.options.begin_with else FITTING_SHARE
+    budget = min(FITTING_TOKENS, round(share * tokens))
     say("finding how it samples best")
     model = Model(content.network, data.vocabulary, style)
     sampling = fit_sampling(model, data.source.some_pieces, budget)
