@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from common.arrays import Ints
+from common.interface import OCTAVE
 from common.options import Count
 from data.keys import pitched_notes
 from data.score import DRUMS, Score
 
 RARE = 0.001  # the share of notes at each end that a range leaves out
+SELDOM = 0.02  # likewise for a register
 DOUBLE_STOPS = 0.01  # the share of a program's notes that may begin while another sounds
 
 
@@ -44,6 +46,24 @@ def pitches_played(scores: Iterable[Score]) -> dict[int, tuple[int, ...]]:
         program: tuple(sorted(its if program == DRUMS else range(min(its), max(its) + 1)))
         for program, its in sorted(pitches.items())
     }
+
+
+def registers_of(score: Score) -> dict[int, tuple[int, ...]]:
+    """Return which pitches each program of a piece has, as a rule; drums have all that they strike.
+
+    In one piece a guitar plays chords, in another a tune, high above. A register has an octave at
+    least, so that it has notes of any key.
+    """
+    registers = {}
+    for program in np.unique(score.notes["program"]).tolist():
+        own = score.notes["pitch"][score.notes["program"] == program]
+        low, high = np.quantile(own, [SELDOM, 1 - SELDOM], method="nearest").tolist()
+        lacks = max(OCTAVE - 1 - (high - low), 0)
+        low = min(max(low - lacks // 2, 0), 128 - OCTAVE)
+        high = max(high, low + OCTAVE - 1)
+        kit = np.unique(own).tolist()
+        registers[program] = tuple(kit if program == DRUMS else range(low, high + 1))
+    return registers
 
 
 def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:

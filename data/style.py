@@ -23,6 +23,7 @@ from data.ensembles import (
     monophonic_programs,
     pitch_ranges,
     pitches_played,
+    registers_of,
 )
 from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
@@ -63,6 +64,7 @@ class Style:
         meter: that most bars have; None: there are no bars.
         tempo_bpm: of the middle bar, if bars are sorted by tempo; None: there are no bars.
         loops: of each piece; () if bars seldom come again.
+        registers: of each piece, the pitches that each of its programs has there (`registers_of`).
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch that each program usually has, without drums.
         monophonic: the programs that usually play one note at a time.
@@ -91,6 +93,7 @@ class Style:
     meter: tuple[Count, Count] | None = None
     tempo_bpm: Count | None = None
     loops: tuple[Loops, ...] = ()
+    registers: tuple[dict[int, tuple[Pitch, ...]], ...] = ()
     pitches: dict[int, tuple[Pitch, ...]] = field(default_factory=dict)
     ranges: dict[int, tuple[Pitch, Pitch]] = field(default_factory=dict)
     monophonic: tuple[Count, ...] = ()
@@ -137,6 +140,7 @@ class Style:
             meter=_meter_of_most_bars(with_notes),
             tempo_bpm=_tempo_of_middle_bar(with_notes),
             loops=known_loops(pieces),
+            registers=tuple(registers_of(score) for score in with_notes),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
             monophonic=monophonic_programs(pieces),
@@ -298,6 +302,19 @@ class Style:
             alike = [each for each in self.loops if {*each.of} == {*ensemble}] or self.loops
             drawn.append(lags(alike[rng.integers(len(alike))], programs))
         return np.stack(drawn) if drawn else np.empty((len(playing), 0, len(programs)), np.int64)
+
+    def draw_registers(
+        self, rng: np.random.Generator, playing: Sequence[Sequence[int]]
+    ) -> list[dict[int, tuple[int, ...]]]:
+        """Draw which pitches programs have in pieces, as in a training piece with those playing.
+
+        Where none has these programs nothing is known of the piece.
+        """
+        drawn = []
+        for ensemble in playing if self.registers else ():
+            alike = [each for each in self.registers if each.keys() == {*ensemble}] or [{}]
+            drawn.append(alike[rng.integers(len(alike))])
+        return drawn
 
     def draw_final_positions(
         self, count: int, rng: np.random.Generator, meter: tuple[int, int] | None

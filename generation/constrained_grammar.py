@@ -7,7 +7,7 @@ enough that a way to the end that is asked for is always left: there are no dead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -273,6 +273,7 @@ class ConstrainedGrammar:
         steps: Bools | None = None,
         loops: Ints | None = None,
         regular: Bools | None = None,
+        playable: Bools | None = None,
     ) -> ConstrainedState:
         """Return the state of `batch` rows after Start alone.
 
@@ -287,6 +288,7 @@ class ConstrainedGrammar:
             loops: (B, bars, P) how many bars before each program played the same, bar by bar; 0:
                 it is new. None, (B, 0, P): all is new.
             regular: (B,) whether bars are of one length in each; None: as all of them shall be.
+            playable: (B, N) the notes that may be new in each; None: all that are asked for.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.joined_end >= 0:
@@ -307,8 +309,8 @@ class ConstrainedGrammar:
         for row, programs in enumerate(ensembles):
             plays[row] &= np.isin(self.vocabulary.programs, programs)
         is_playable = rules.is_playable & plays.repeat(self.vocabulary.pitch_count, axis=1)
-        if loops is None:
-            loops = np.empty((batch, 0, plays.shape[1]), dtype=np.int64)
+        is_playable &= True if playable is None else playable
+        loops = np.empty((batch, 0, plays.shape[1]), np.int64) if loops is None else loops
         rows = Rows(
             at=at,
             latest=np.full((batch, LATEST, len(self.vocabulary.programs)), -1),
@@ -322,6 +324,20 @@ class ConstrainedGrammar:
         state = ConstrainedState(rows, plays)
         self.read(state, given.prompt[:1])
         return state
+
+    def within(self, registers: Sequence[Mapping[int, Sequence[int]]]) -> Bools:
+        """Return (B, N) the notes that pieces may have whose programs have these pitches.
+
+        Any that are asked for has a program of which none of these are.
+        """
+        pitches = self.vocabulary.lowest_pitch + np.arange(self.vocabulary.pitch_count)
+        asked = self._rules.is_playable.reshape(-1, len(pitches))  # (P, K)
+        playable = np.tile(asked, (len(registers), 1, 1))
+        for row, register in zip(playable, registers, strict=True):
+            for number, program in enumerate(self.vocabulary.programs):
+                its = asked[number] & np.isin(pitches, register.get(program, pitches))
+                row[number] = its if its.any() else asked[number]
+        return playable.reshape(len(registers), asked.size)
 
     def read(self, state: ConstrainedState, ids: Ids) -> None:
         """Take the ids (T,), the same in each row, into the state."""

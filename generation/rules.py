@@ -272,7 +272,7 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
                 continue
             now, note, end = here.now, here.note, here.note_end
             rows.note_ends[row, note] = end
-            rows.free_at[row, note] = end if rules.is_playable[note] else NEVER
+            rows.free_at[row, note] = end if rows.free_at[row, note] < NEVER else NEVER
             program = note // rules.asked.pitch_count
             if latest[ONSET, program] != now:  # of a chord the lowest counts
                 begin_note(latest, program, note % rules.asked.pitch_count, now, end)

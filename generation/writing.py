@@ -241,14 +241,22 @@ class Writing:
                 count, rng, beat, {*(given.bar_positions[1] % beat).tolist()}
             )
             ensembles = self._ensembles(count, rng) if grammar.anyone_joins else []
-            return grammar.begin(count, finals, ensembles=ensembles, steps=steps, regular=regular)
+            return grammar.begin(
+                count,
+                finals,
+                ensembles=ensembles,
+                steps=steps,
+                regular=regular,
+                playable=self._playable(ensembles, rng),
+            )
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
         steps = style.draw_rhythms(count, rng, beat)
         playing = ensembles or [tuple(grammar.programs)] * count
         # with chords what comes again is what they say
         loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)
         regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
-        return grammar.begin(count, finals, keys, ensembles, steps, loops, regular)
+        playable = self._playable(ensembles, rng)
+        return grammar.begin(count, finals, keys, ensembles, steps, loops, regular, playable)
 
     def choose(self, candidates: Sequence[Piece]) -> int:
         """Return which of the candidates is the best, as far as they are written."""
@@ -264,6 +272,13 @@ class Writing:
             return []
         given = {*grammar.given.seed.score.notes["program"].tolist()}
         return self.model.style.draw_ensembles(count, rng, grammar.programs, given)
+
+    def _playable(
+        self, ensembles: Sequence[Sequence[int]], rng: np.random.Generator
+    ) -> Bools | None:
+        """Draw which notes may be new in each piece; None: any, as chords may need them."""
+        registers = self.model.style.draw_registers(rng, ensembles)
+        return self._grammar.within(registers) if registers and not self._grammar.chords else None
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""
@@ -315,6 +330,7 @@ class Writing:
                     steps=drawn.steps,
                     loops=drawn.loops,
                     regular=drawn.at["is_regular"],
+                    playable=drawn.free_at < NEVER,
                 )
                 rows = _Rows(self, grammar, state, rng)
         if rows:

@@ -8,6 +8,7 @@ from data.ensembles import (
     monophonic_programs,
     pitch_ranges,
     pitches_played,
+    registers_of,
 )
 from data.score import DRUMS
 from tests.music import EMPTY, piece
@@ -42,6 +43,15 @@ def test_a_range_leaves_out_what_hardly_ever_happens():
     assert pitch_ranges(PIECES) == {0: (48, 52), 40: (60, 64)}
     rare = notes(*[(0, 72)] * 2000, (0, 90))
     assert pitch_ranges([rare]) == {0: (72, 72)}
+
+
+def test_a_register_leaves_out_what_is_rare_in_a_piece_and_has_an_octave_at_least():
+    often = notes(*[(0, 60), (0, 73), (1, 40)] * 50, (0, 20), (DRUMS, 38), (DRUMS, 42))
+    own = {0: (*range(60, 74),), 1: (*range(35, 47),), DRUMS: (38, 42)}
+    assert registers_of(often) == own
+    ends = {0: (*range(12),), 1: (*range(116, 128),)}
+    assert registers_of(notes((0, 1), (1, 125))) == ends
+    assert registers_of(EMPTY) == {}
 
 
 def test_who_plays_chords_or_drums_does_not_play_a_note_at_a_time():

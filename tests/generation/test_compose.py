@@ -272,6 +272,36 @@ def test_those_harmonize_a_tune_that_play_with_its_instrument_in_a_training_piec
     assert playing(tune) == {frozenset((0, 1, DRUMS))}
 
 
+def test_of_many_programs_each_keeps_to_the_register_that_it_has_in_a_training_piece(model):
+    ensemble = Ensemble(1, (0, 2, DRUMS))
+    low, high = {0: (60, 61), 2: (48,), DRUMS: (38,)}, {0: (70, 71), 2: (50,), DRUMS: (42,)}
+    style = Style(ensembles=(ensemble,), registers=(low, high, {0: (65,), 1: (66,)}))
+    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+
+    def in_registers(request):
+        found = set()
+        for piece in compose(band, request):
+            new = piece.score.notes[~piece.is_given]
+            played = {tuple(each) for each in new[["program", "pitch"]].tolist()}
+            of = [{(p, k) for p, ks in each.items() for k in ks} for each in (low, high)]
+            found |= {n for n in range(2) if played and played <= of[n]} or {None}
+        return found
+
+    free = Request(None, Length(bars=4), samples=12)
+    assert in_registers(free) == {0, 1}
+    tune = seed_from_notes("C5 D5 E5 F5 G5:4", BAND)
+    harmonized = voices_of(tune.score, BAND, (1,))
+    assert in_registers(Request(harmonized, None, samples=12)) == {0, 1}
+    again = Form((4, 4), 48, 4, 0, (Repeat(96, 144, 96, True),))
+    band = replace(band, style=replace(style, forms=(again,)))
+    assert in_registers(free) == {0, 1}  # what follows a repeat, too
+    asked = replace(free, constraints=Constraints(pitch_range=(60, 66)))
+    pitches = [piece.score.notes["pitch"].tolist() for piece in compose(band, asked)]
+    assert {*itertools.chain(*pitches)} - {38, 42} <= {
+        *range(60, 67)
+    }  # what is asked for goes first
+
+
 def test_the_model_is_told_which_of_many_programs_play(model):
     grammar = ConstrainedGrammar(BAND, Length(bars=4))
     state = grammar.begin(2, ensembles=[(0, 1), (2, DRUMS)])
