@@ -197,7 +197,7 @@ def _add_ids(parser: argparse.ArgumentParser) -> None:
 def _time_signature(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,3})/([0-9]{1,3})", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"must be such as 3/4, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a meter such as 3/4, not {text!r}")
     return int(match[1]), int(match[2])
 
 
@@ -209,7 +209,7 @@ def _player(text: str) -> int | str:
 def _bars(text: str) -> tuple[int, int | None]:
     match = re.fullmatch(r"([0-9]{1,6})(-([0-9]{0,6}))?", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"must be such as 5-8, 5 or 5-, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be bars such as 5-8, 5 or 5-, not {text!r}")
     last = match[3] if match[2] else match[1]
     if last and int(last) < int(match[1]):
         raise argparse.ArgumentTypeError(f"begins after its end: {text}")
@@ -249,7 +249,7 @@ def _check_together(options: argparse.Namespace) -> None:
     if options.seed_midi == "" or options.rewrite == "":
         fail("--seed-midi and --rewrite need the name of a file")
     if "harmonize" in given and bool(options.harmonize) == ("seed_notes" in given):
-        fail("--harmonize needs one melody: that of a file, or that of --seed-notes")
+        fail("--harmonize needs one melody: from a file, or from --seed-notes")
     if {"rewrite", "seed_notes"} <= given:
         fail("--rewrite FILE keeps that piece from its beginning on: leave out --seed-notes")
     if not given & whole and len(options.voices or ()) > 1:

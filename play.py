@@ -70,7 +70,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            fail(f"port {port} is in use: end what uses it, or choose another with --port")
+            fail(f"port {port} is in use: stop what uses it, or choose another with --port")
         needed = "--host takes an address of this machine, --port a number from 1024 on"
         fail(f"'{host}', port {port}: {error.strerror or error}; {needed}")
 

@@ -111,9 +111,7 @@ def quick_imports() -> Iterator[None]:
         yield
     except (ImportError, MemoryError, OSError) as error:
         why = str(error) or "no memory"
-        fail(
-            f"a library cannot be loaded ({why}): `make install` installs all, or give more memory"
-        )
+        fail(f"a library cannot be loaded ({why}): run `make install`, or free some memory")
     gc.freeze()
     gc.enable()
 

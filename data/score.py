@@ -94,7 +94,7 @@ class Grid:
             if not 0 <= part.program < DRUMS:
                 raise ValueError(f"grid: a part's program is 0 to 127, not {part.program}")
         if self.meter is not None and not (self.has_meter and can_be_said(*self.meter)):
-            raise ValueError("grid: a time signature is one such as 6/8, and for beats alone")
+            raise ValueError("grid: a time signature is such as 6/8, and needs a grid of beats")
 
     def to_json(self) -> dict[str, Any]:
         """Return the grid as a JSON object, which has parts and a meter only if the grid does."""

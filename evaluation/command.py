@@ -79,7 +79,7 @@ def _beside(model: Model, options: argparse.Namespace) -> dict[str, Baseline]:
         return {}
     other = load(options.beside)
     if other.vocabulary != model.vocabulary:
-        raise ModelFileError(f"{options.beside}: its vocabulary is another than the model's")
+        raise ModelFileError(f"{options.beside}: its vocabulary differs from the model's")
     name = "/".join(Path(options.beside).absolute().with_suffix("").parts[-2:])
     return {name: lambda ids, allowed: other.token_nats([ids], [allowed])[0]}
 

@@ -89,5 +89,5 @@ def real_pieces(corpus: Corpus, seed: int) -> RealPieces:
     train, valid, test = (split_scores(corpus, name, MAX_PIECES, seed) for name in SPLITS)
     held_out = valid + test
     if not held_out:
-        raise CorpusError(f"{corpus.folder}: no pieces are held out, so there is no measure")
+        raise CorpusError(f"{corpus.folder}: no pieces are held out, so nothing to compare with")
     return RealPieces(PieceSet.of(held_out), PieceSet.of(train))

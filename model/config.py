@@ -45,7 +45,7 @@ class DecoderOptions(Options):
         if self.n_embd % (multiple * self.n_head):
             raise ValueError(
                 f"n_embd must be n_head times {kind} (with positions {self.positions}): "
-                f"{self.n_embd} with {self.n_head} heads is not"
+                f"{self.n_embd} with {self.n_head} heads does not fit"
             )
 
 

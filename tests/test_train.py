@@ -81,7 +81,8 @@ def test_any_sequences_of_ids_train_a_model(tmp_path, monkeypatch, capsys):
 def test_a_folder_in_which_another_process_trains_is_left_to_it(tunes, capsys):
     with ExitStack() as other:
         assert run_folder(Path("run"), None, other) == Path("run")
-        assert "run: another process trains there" in refusal(capsys, *words("--ckpt_path", "a"))
+        said = refusal(capsys, *words("--ckpt_path", "a"))
+        assert "run: another process is training there" in said
     assert not Path("run").exists()  # nothing was written
 
 

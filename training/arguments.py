@@ -113,7 +113,7 @@ def _options(config: Namespace) -> RunOptions:
     said = vars(config)
     for name, kind in _groups().items():
         if not isinstance(said[name], Namespace):
-            raise ValueError(f"{NO_FORM}: {name} is no group of settings")
+            raise ValueError(f"{NO_FORM}: {name} is not a group of settings")
         try:
             said[name] = kind(**vars(said[name]))
         except ValueError as error:

@@ -120,7 +120,7 @@ class Checkpoints(Checkpoint):
         self.signal_number = number
         if number == signal.SIGINT:
             signal.signal(number, signal.default_int_handler)
-            print("\nstopping after this step; Ctrl-C again: at once", file=sys.stderr)
+            print("\nstopping after this step (Ctrl-C again stops at once)", file=sys.stderr)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Save the step before this one if that is due; all of its hooks have run by now."""
@@ -266,8 +266,8 @@ def _explained(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(
-            f"{path} cannot be written ({error.strerror}), and what was there is untouched: "
-            f"make room, then --ckpt_path last goes on"
+            f"{path} cannot be written ({error.strerror}); the checkpoint before is unchanged: "
+            f"make room, then go on with --ckpt_path last"
         ) from None
 
 
@@ -283,7 +283,7 @@ _UNREADABLE = (
 def read_step(path: Path) -> int:
     """Return how many steps a checkpoint was saved after; nothing in the checkpoint is run."""
     if not path.is_file():
-        raise RunError(f"{path}: no such checkpoint; train first, or give --ckpt_path")
+        raise RunError(f"{path}: no such checkpoint; train first, or name one with --ckpt_path")
     with suppress(*_UNREADABLE), zipfile.ZipFile(path) as archive:
         if archive.comment == MARK and archive.testzip() is None:  # it is as it was written
             checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
@@ -306,7 +306,7 @@ def run_folder(run: Path, checkpoint: str | None, held: ExitStack) -> Path:
     run = run.resolve() if run.name in ("", "..") else run
     if checkpoint is not None:
         if not _hold(run, held):
-            raise RunError(f"{run}: another process trains there; wait for its end, or end it")
+            raise RunError(f"{run}: another process is training there; let it end, or stop it")
         return run
     for number in itertools.count(1):
         folder = run if number == 1 else run.with_name(f"{run.name}-{number}")

@@ -199,18 +199,18 @@ def run(subcommand: str, options: RunOptions) -> None:
     try:
         make_run(subcommand, options)
     except StopError as stop:
-        fail(f"{stop}; --ckpt_path last goes on", stop.exit_code)
+        fail(f"{stop}; to go on, add --ckpt_path last", stop.exit_code)
     except SystemExit as stop:
         if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1, in silence
             raise stop.__context__ from None
         raise
     except SIGTERMException:  # Lightning would exit with 0, as if the run had ended
-        fail("stopped by SIGTERM; --ckpt_path last goes on", 128 + signal.SIGTERM)
+        fail("stopped by SIGTERM; to go on, add --ckpt_path last", 128 + signal.SIGTERM)
     except (CorpusError, RunError, MisconfigurationException, OSError) as error:
         fail(str(error))
     except (MemoryError, RuntimeError) as error:
         if "loading state_dict" in str(error):
-            fail("the checkpoint's weights do not fit: it is of other settings, or damaged")
+            fail("the checkpoint does not fit: it was made with other settings, or is damaged")
         if (message := out_of_memory_message(error)) is None:
             raise
         fail(message)

@@ -129,7 +129,7 @@ def begin_with(decoder: Decoder, path: str | Path, data: MusicDataModule) -> Non
         )
     features = SideFeatures(theirs, has_harmony(config.side_blocks))
     if features.shape["side_blocks"] != config.side_blocks:
-        raise RunError(f"model.begin_with: {path}: its side input is not that of this program")
+        raise RunError(f"model.begin_with: {path}: it has another side input than this program")
     take_weights(decoder, trained, ours, theirs)
 
 

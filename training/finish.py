@@ -45,16 +45,16 @@ def fitted(content: ModelFile, pl_module: Any, steps: int) -> ModelFile:
     tokens = steps * data.options.batch_size * data.context_length
     share = BEGUN_SHARE if pl_module.options.begin_with else FITTING_SHARE
     budget = min(FITTING_TOKENS, round(share * tokens))
-    say("finding how it samples best")
+    say("finding the sampling options that suit the model best")
     model = Model(content.network, data.vocabulary, style)
     sampling = fit_sampling(model, data.source.some_pieces, budget)
     if sampling is None:
-        say("it has learned too little for that: it samples as any model does")
+        say("the model has learned too little for that: it keeps the default options")
         return content
     say(
         f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "
-        f"of rhythm {sampling.rhythm_temperature:g}, top-p {sampling.top_p:g}: it samples so by "
-        f"default"
+        f"rhythm temperature {sampling.rhythm_temperature:g} and top-p {sampling.top_p:g}: these "
+        f"are now its defaults"
     )
     model = model.sampled(sampling)
     critic = fit_critic(model, data.source.some_pieces, budget)

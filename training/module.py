@@ -170,7 +170,7 @@ class MusicModule(LightningModule):
         cause = f"{name} is not finite" if name else "all weights are finite"
         return RunError(
             f"step {self.global_step + 1}: the loss is {loss.item()} ({cause}). The checkpoint "
-            f"before is untouched: train afresh with lower rates"
+            f"before is unchanged: train again with lower learning rates"
         )
 
     def _first_not_finite(self) -> str | None:
@@ -337,7 +337,7 @@ class MusicModule(LightningModule):
         if name := self._first_not_finite():
             raise RunError(
                 f"step {self.global_step} made {name} no longer finite: the checkpoint before is "
-                f"untouched; train afresh with lower rates"
+                f"unchanged; train again with lower learning rates"
             )
         checkpoint |= {"hyper_parameters": asdict(self.options), "seed": self.seed}
         checkpoint["corpus"] = self.data.content
@@ -367,19 +367,19 @@ class MusicModule(LightningModule):
         ]:
             raise RunError(
                 f"the checkpoint was trained with {', '.join(changed)}: "
-                f"give it those settings, or train afresh under another --run"
+                f"use those settings, or start a new training with another --run"
             )
         for name, told in self._told_by_data().items():
             if checkpoint[name] != told:
                 what = name.replace("_shape", " input")
                 raise RunError(
                     f"the checkpoint was trained with another {what} than the data has now: use "
-                    f"the data it was trained on, or train afresh under another --run"
+                    f"the data it was trained on, or start a new training with another --run"
                 )
         if self.trainer.training and checkpoint["corpus"] != self.data.content:
             raise RunError(
-                "the folder is not as it was when the run began, so what was held out would be "
-                "learned: take back what changed, or begin another --run with this one's model "
+                "the folder has changed since the run began, so it could learn held-out pieces: "
+                "undo the change, or start another --run with this run's model "
                 "(--model.begin_with)"
             )
         self.seed = checkpoint["seed"]

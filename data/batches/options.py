@@ -34,11 +34,9 @@ class DataOptions(CorpusOptions, WindowOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.vocabulary_size is not None and not self.is_ids:
-            raise CorpusError(f"{self.path}: vocabulary_size is for .npy and .jsonl files alone")
+            raise CorpusError(f"{self.path}: vocabulary_size is only for .npy and .jsonl files")
         if self.written is not None and self.is_ids:
-            raise CorpusError(
-                f"{self.path}: written pieces are learned from beside MIDI files alone"
-            )
+            raise CorpusError(f"{self.path}: written pieces need music to train on, not ids")
 
     @property
     def is_ids(self) -> bool:

@@ -19,12 +19,12 @@ def read_written(folder: str, vocabulary: Vocabulary, instruments: Instruments) 
     try:
         read = read_paths([folder], vocabulary.grid, instruments)
         if read.left_out:
-            raise MidiError(f"{read.messages[0]}; take it away")
+            raise MidiError(f"{read.messages[0]}; remove that file")
         pieces = [encode(score, vocabulary) for score in read.scores]
     except MidiError as error:
         raise CorpusError(str(error)) from None
     except VocabularyError as error:
         raise CorpusError(
-            f"{folder}: {error}: models of another corpus wrote them; leave them out"
+            f"{folder}: {error}: a model of another corpus wrote these pieces; leave them out"
         ) from None
     return Split.of_pieces(read.names, pieces, vocabulary)

@@ -193,7 +193,7 @@ class _Pass:
             numbers = random_splits(tied) or random_splits(marks)
         if not numbers:
             only = f"{folder}: only one piece ({printable(self.pieces[0].name)})"
-            raise CorpusError(f"{only}: training needs one, validation another")
+            raise CorpusError(f"{only}: training needs one, and validation needs another")
         for name in SPLITS[:2]:
             if not numbers[name]:
                 raise CorpusError(

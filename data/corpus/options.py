@@ -43,7 +43,7 @@ class CorpusOptions(Options):
             self.time_grid  # noqa: B018  # the property checks the values
             for name, kept in (("programs", self.programs), ("tracks", self.tracks)):
                 if kept == ():
-                    raise ValueError(f"no {name} to keep: name some, or leave them out for all")
+                    raise ValueError(f"no {name} to keep: name some, or leave this out to keep all")
         except ValueError as error:
             raise CorpusError(str(error)) from None
 

@@ -91,7 +91,7 @@ class Survey:
         wide, notes = self.wide, self._notes()
         pitches = np.flatnonzero(notes.any(axis=0)).tolist()
         if not pitches:
-            raise VocabularyError("there are no notes to make a vocabulary of")
+            raise VocabularyError("there are no notes to make a vocabulary from")
         bars = self._ids[wide.ids(Kind.BAR)]
         seen = {wide.meters[number] for number in np.flatnonzero(bars).tolist()}
         programs = np.flatnonzero(notes.any(axis=1)).tolist()

@@ -227,5 +227,5 @@ def test_the_same_figures_give_the_same_bytes_and_one_piece_is_the_likeliest_of_
 def test_without_held_out_pieces_there_is_no_measure(model, monkeypatch):
     corpus = corpus_of(model, None, "datasets")
     monkeypatch.setattr(Corpus, "split", lambda corpus, name: ())
-    with pytest.raises(CorpusError, match="no pieces are held out, so there is no measure"):
+    with pytest.raises(CorpusError, match="no pieces are held out, so nothing to compare with"):
         summarize_model(model, corpus, None, 1, 0, {})

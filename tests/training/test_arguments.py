@@ -130,7 +130,7 @@ def test_every_option_has_its_comment(capsys):
         ('--trainer \'{"plugins": "x"}\'', "unrecognized arguments: --trainer"),
         ("--config laughs.yaml", "no aliases"),
         ("--config deep.yaml", "no long chains of lists"),
-        ("--config list.yaml", "data is no group of settings"),
+        ("--config list.yaml", "data is not a group of settings"),
         ("--config itself.yaml", "another form than those in configs/"),
         ("--config huge.yaml", "a value that cannot be read"),
         ("--seed_everything -5", "must be a whole number from 0 to 4,294,967,295"),

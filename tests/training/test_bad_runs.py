@@ -67,7 +67,7 @@ def test_a_folder_that_has_changed_is_not_gone_on_with_and_named_where_it_is_sco
     assert "is not as it was" not in capsys.readouterr().out
     next(tunes.glob("*.mid")).unlink()
     line = refusal(capsys, *words("--ckpt_path", "last"))
-    assert "the folder is not as it was when the run began" in line
+    assert "the folder has changed since the run began" in line
     assert LAST.read_bytes() == kept
     corpus_of(model)
     assert "is not as it was" in capsys.readouterr().out

@@ -57,7 +57,7 @@ def test_runs_that_begin_at_once_get_a_folder_each(tmp_path):
         stacks = [held.enter_context(ExitStack()) for _ in range(8)]
         folders = list(threads.map(partial(run_folder, run, None), stacks))
         assert {folder.name for folder in folders} == {"a", *(f"a-{n}" for n in range(2, 9))}
-        with pytest.raises(RunError, match="a: another process trains there"):
+        with pytest.raises(RunError, match="a: another process is training there"):
             run_folder(run, "last", held)
         first = stacks[folders.index(run)]
         (run / "model.safetensors").touch()

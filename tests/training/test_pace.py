@@ -32,7 +32,7 @@ def test_steps_take_three_quarters_of_the_minutes(paced, capsys):
     trainer = paced(TEN_MINUTES)
     assert trainer.max_steps * HALF_A_SECOND == pytest.approx(0.75 * 600)
     assert trainer.val_check_interval == trainer.max_steps / 5
-    assert capsys.readouterr().out == "900 steps of 0.50 seconds: 10 min in all, about\n"
+    assert capsys.readouterr().out == "900 steps of 0.50 seconds: 10 minutes in all, roughly\n"
     assert paced(RunOptions(minutes=0.1)).max_steps == pace.LEAST_STEPS
 
 
@@ -111,10 +111,11 @@ def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tunes, monkeypatch, capsy
     assert all((timed.weights[name] == counted.weights[name]).all() for name in timed.weights)
     capsys.readouterr()
     fit("--run", "timed", "--minutes", 1, "--trainer.max_steps", 6, "--ckpt_path", "last")
-    assert "trainer.max_steps, 6, says how long the run is, not minutes" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the run is 6 steps long (trainer.max_steps); minutes is ignored" in out
     assert yaml.safe_load(Path("timed/config.yaml").read_text())["trainer"]["max_steps"] == 6
     more = ("--minutes", 1, "--trainer.max_steps", -1, "--ckpt_path", "last")
     fit("--run", "timed", *more)
-    assert "the run is 6 steps long, as timed/config.yaml has it" in capsys.readouterr().out
+    assert "the run is 6 steps long, as timed/config.yaml says" in capsys.readouterr().out
     fit("--run", "mistyped", *more)
     assert "no mistyped/checkpoints/last.ckpt yet: the run begins" in capsys.readouterr().out

@@ -199,7 +199,7 @@ def test_a_run_that_dies_and_is_resumed_ends_with_the_same_bits(
     assert code == exit_code, lines
     assert checkpoint(folder)["global_step"] == kept
     if code > 0:
-        assert f"after step {kept}; --ckpt_path last goes on" in lines[-1]
+        assert f"after step {kept}; to go on, add --ckpt_path last" in lines[-1]
     torch.set_num_threads(2)  # one so far; the same bits come of any number
     train.main(arguments("run", **BEGUN))
     torch.set_num_threads(1)
@@ -289,7 +289,7 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(tunes, mo
     assert end.value.code == 128 + signal.SIGTERM
     told = capsys.readouterr().err.strip().splitlines()[-1]
     assert "which is whole" in told
-    assert told.endswith("; --ckpt_path last goes on")
+    assert told.endswith("; to go on, add --ckpt_path last")
     assert load(path).style.temperature is None
     train.main(run)
     assert load(path).style.temperature == 0.8

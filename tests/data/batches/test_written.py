@@ -58,7 +58,10 @@ def test_written_pieces_are_in_training_windows_alone():
     [
         (lambda here: write_midi(tune(1), here / "x.mid") or (here / "y.mid").touch(), "y.mid"),
         (lambda here: [path.unlink() for path in here.rglob("*.mid")], "no music file"),
-        (lambda here: write_midi(_low(), here / "low.mid"), "models of another corpus wrote them"),
+        (
+            lambda here: write_midi(_low(), here / "low.mid"),
+            "a model of another corpus wrote these pieces",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(folder, spoil, words):
