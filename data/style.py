@@ -267,7 +267,7 @@ class Style:
             return []
         fitting = [each for each in ensembles if given <= {*each.programs}] or ensembles
         drawn = _drawn(fitting, count, rng)
-        return [tuple(sorted(given.union(each.programs))) for each in drawn]
+        return [tuple(sorted({*given, *each.programs})) for each in drawn]
 
     def draw_rhythms(
         self,
