@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pretty_midi
 
-from common.arrays import Bools
+from common.arrays import Bools, Ints
+from common.interface import OCTAVE
 from common.text import counted
 from data.canonical import canonical
 from data.files.read import read_events
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
 Voice: TypeAlias = int | str  # an instrument of a vocabulary, from 1 without drums, or its name
+
+MOST_OCTAVES = 10  # that MIDI's pitches span
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,18 @@ class Seed:
         """Return the seed at another tempo, which the vocabulary must have."""
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
+
+    def in_ranges(self, ranges: Mapping[int, tuple[int, int]], vocabulary: Vocabulary) -> Seed:
+        """Return the seed with what programs play that add nothing in octaves of their ranges.
+
+        It moves as a whole, where most of the notes are out of the range, to where the fewest are.
+        """
+        notes, programs = self.score.notes.copy(), np.array(vocabulary.programs)
+        for program in programs[~self.is_open.any(axis=1)].tolist():
+            own = notes["program"] == program
+            if program in ranges and own.any():
+                notes["pitch"][own] += _way_into(ranges[program], notes["pitch"][own], vocabulary)
+        return replace(self, score=replace(self.score, notes=notes))
 
     def played_by(self, voice: Voice, vocabulary: Vocabulary) -> Seed:
         """Return a seed of one voice, played by an instrument of the vocabulary.
@@ -406,6 +421,15 @@ def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
     if not 0 < voice <= len(programs):
         raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
     return programs[voice - 1]
+
+
+def _way_into(ends: tuple[int, int], pitch: Ints, vocabulary: Vocabulary) -> int:
+    """Return by how many semitones, in octaves, pitches move of which most are beyond the ends."""
+    known = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+    octaves = range(-MOST_OCTAVES * OCTAVE, MOST_OCTAVES * OCTAVE + 1, OCTAVE)
+    ways = [way for way in octaves if pitch.min() + way in known and pitch.max() + way in known]
+    beyond = {way: np.mean((pitch + way < ends[0]) | (pitch + way > ends[1])) for way in ways}
+    return min(ways, key=lambda way: (beyond[way], abs(way))) if beyond[0] > 0.5 else 0
 
 
 def _pitched(programs: Sequence[int]) -> list[int]:

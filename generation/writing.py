@@ -18,7 +18,7 @@ from data.forms import Form
 from data.harmony import chords_of
 from data.score import Score
 from data.texture import has_regular_bars
-from data.tokens.tokenizer import decode
+from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
@@ -167,6 +167,10 @@ class Writing:
     is first written without them. What follows the first of them is then written anew, and its
     notes are given at the end.
 
+    A tune that lies octaves away from where training pieces have its instrument is read there, and
+    is put back: the model has heard nothing under another. In strict counterpoint, and with chords
+    that hold, which note is the lowest matters, so there it stays.
+
     Attributes:
         request, model, sampling: what is asked, of which model, and how that samples.
         pieces: those that are written, which are all once there is no other turn.
@@ -176,10 +180,15 @@ class Writing:
     """
 
     def __init__(self, model: Model, request: Request) -> None:
+        asked = request.constraints
+        self._is_strict = asked.in_style(model.style).counterpoint == STRICT
+        self._given = seed = request.seed
+        stays = bool(request.length or self._is_strict or asked.chords or asked.cadence)
+        if seed is not None and not stays:
+            request = replace(request, seed=seed.in_ranges(model.style.ranges, model.vocabulary))
         self.request, self.pieces = request, list[Piece]()
         self.model, self._grammar = request.to(model)
         self.sampling = request.sampling or model.sampling
-        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
         self._rows: _Rows | None = None  # the pieces that are written now
 
     @property
@@ -216,7 +225,7 @@ class Writing:
                     if (form := rows.form_of(number)) is None
                     or note.onset_steps < form.repeats[0].begin_step
                 ]
-            self._rows, self.pieces = None, self.pieces + rows.pieces
+            self._rows, self.pieces = None, [*self.pieces, *map(self._put_back, rows.pieces)]
             for number in range(len(drawn.at)):
                 if form := rows.form_of(number):
                     own = Rows._make(array[number : number + 1] for array in drawn)
@@ -279,6 +288,18 @@ class Writing:
         """Draw which notes may be new in each piece; None: any, as chords may need them."""
         registers = self.model.style.draw_registers(rng, ensembles)
         return self._grammar.within(registers) if registers and not self._grammar.chords else None
+
+    def _put_back(self, piece: Piece) -> Piece:
+        """Return a piece with its given notes in the octaves in which they were given."""
+        read, vocabulary = piece.given.seed, self._grammar.vocabulary
+        if self._given is None or np.array_equal(self._given.score.notes, read.score.notes):
+            return piece
+        notes, given = piece.score.notes.copy(), self._given.score.notes
+        notes["pitch"][piece.is_given] = given["pitch"]
+        score = replace(piece.score, notes=notes)
+        seed = replace(read, score=replace(read.score, notes=given))
+        ids, tokens = encode(score, vocabulary), GivenTokens(seed, vocabulary)
+        return replace(piece, ids=ids, score=score, given=tokens)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random numbers of a piece, by its number."""

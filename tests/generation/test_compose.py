@@ -378,6 +378,22 @@ def test_what_follows_a_repeat_a_critic_chooses_too(model, sign):
     assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain) / 2
 
 
+@pytest.mark.parametrize(("asked", "moves"), [({}, True), ({"counterpoint": STRICT}, False)])
+def test_a_tune_octaves_off_is_read_where_its_instrument_plays_and_put_back(model, asked, moves):
+    ranged = replace(model, style=Style(ranges={40: (60, 79), 41: (55, 74)}))
+    high, low = (
+        voices_of(seed_from_notes(text, QUARTET).score, QUARTET)
+        for text in ("C4 D4 E4 F4 C4:4", "C3 D3 E3 F3 C3:4")
+    )
+    pieces = [compose(ranged, Request(seed, None, Constraints(**asked)))[0] for seed in (high, low)]
+    for piece, seed in zip(pieces, (high, low), strict=True):
+        assert np.array_equal(piece.score.notes[piece.is_given], seed.score.notes)
+        assert np.array_equal(piece.ids, encode(piece.score, QUARTET))
+    new, lower = (piece.score.notes[~piece.is_given] for piece in pieces)
+    assert len(new)
+    assert np.array_equal(new, lower) == moves
+
+
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
     pieces = compose(model, Request(seed, Length(bars=2), samples=4))
