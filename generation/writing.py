@@ -14,6 +14,7 @@ from common.interface import PAD
 from data.canonical import canonical
 from data.chords import Span
 from data.critic import Critic
+from data.ensembles import registers_of
 from data.forms import Form
 from data.harmony import chords_of
 from data.score import Score
@@ -256,7 +257,7 @@ class Writing:
                 ensembles=ensembles,
                 steps=steps,
                 regular=regular,
-                playable=self._playable(ensembles, rng),
+                playable=self._playable(ensembles, rng, count),
             )
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
         steps = style.draw_rhythms(count, rng, beat)
@@ -264,7 +265,7 @@ class Writing:
         # with chords what comes again is what they say
         loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)
         regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
-        playable = self._playable(ensembles, rng)
+        playable = self._playable(ensembles, rng, count)
         return grammar.begin(count, finals, keys, ensembles, steps, loops, regular, playable)
 
     def choose(self, candidates: Sequence[Piece]) -> int:
@@ -283,11 +284,17 @@ class Writing:
         return self.model.style.draw_ensembles(count, rng, grammar.programs, given)
 
     def _playable(
-        self, ensembles: Sequence[Sequence[int]], rng: np.random.Generator
+        self, ensembles: Sequence[Sequence[int]], rng: np.random.Generator, count: int
     ) -> Bools | None:
-        """Draw which notes may be new in each piece; None: any, as chords may need them."""
-        registers = self.model.style.draw_registers(rng, ensembles)
-        return self._grammar.within(registers) if registers and not self._grammar.chords else None
+        """Draw which notes may be new in each piece; None: any, as chords may need them.
+
+        What goes on from given notes of many programs keeps to the registers that these have.
+        """
+        grammar = self._grammar
+        given, registers = grammar.given, self.model.style.draw_registers(rng, ensembles)
+        if given.bars and grammar.is_of_many and grammar.length.bars != given.bars:
+            registers = [registers_of(given.seed.score)] * count
+        return grammar.within(registers) if registers and not grammar.chords else None
 
     def _put_back(self, piece: Piece) -> Piece:
         """Return a piece with its given notes in the octaves in which they were given."""

@@ -302,6 +302,16 @@ def test_of_many_programs_each_keeps_to_the_register_that_it_has_in_a_training_p
     }  # what is asked for goes first
 
 
+def test_what_goes_on_keeps_each_of_many_programs_in_the_register_that_it_has(model):
+    band = load(untrained(model.path.with_name("band"), BAND))
+    rows = [(12 * n, 12, pitch, 80, p) for n in range(4) for p, pitch in ((0, 72), (DRUMS, 38))]
+    seed = continued(music.piece(rows, grid=BAND.grid), BAND)
+    for piece in compose(band, Request(seed, Length(bars=4), samples=6)):
+        new = piece.score.notes[~piece.is_given]
+        assert {*new["pitch"][new["program"] == DRUMS].tolist()} <= {38}
+        assert {*new["pitch"][new["program"] == 0].tolist()} <= {*range(67, 79)}
+
+
 def test_the_model_is_told_which_of_many_programs_play(model):
     grammar = ConstrainedGrammar(BAND, Length(bars=4))
     state = grammar.begin(2, ensembles=[(0, 1), (2, DRUMS)])
