@@ -95,13 +95,7 @@ class ConstrainedGrammar:
         self._told_chords = self._tell_chords()
         own_key = key_of(self._plan.placed) if self._plan else None
         self._key = constraints.parsed_key or own_key or self.given.key
-        is_open = self.given.notes.is_open
-        is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
-        goes_on = self.length.bars != self.given.bars
-        is_asked = bool(constraints.parsed_key and self.given.bars)
-        is_led = bool(self._key and (is_joined or is_asked) and goes_on)
-        is_led |= bool(self._plan and "harmony" in self.features.blocks)
-        self.guidance = GUIDANCE if is_led else 0.0
+        self.guidance = GUIDANCE if self._is_led(constraints) else 0.0
         self._is_regular = bool(constraints.regular_bars and vocabulary.grid.has_meter)
         closes = constraints.closes
         if closes is None:  # even where pieces by themselves fade out
@@ -453,6 +447,15 @@ class ConstrainedGrammar:
         )
         heard = self.features.start(2 * batch if self.guidance else batch, length)
         return Window(heard, context, bars_before=state.at["bar_count"] - bars)
+
+    def _is_led(self, constraints: Constraints) -> bool:
+        """Return whether the model is led to a key, or to chords that it knows."""
+        is_open = self.given.notes.is_open
+        is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
+        goes_on = self.length.bars != self.given.bars
+        is_asked = bool(constraints.parsed_key and self.given.bars)
+        is_led = bool(self._key and (is_joined or is_asked) and goes_on)
+        return is_led or bool(self._plan and "harmony" in self.features.blocks)
 
     def _check_given(self, time_signature: tuple[int, int] | None) -> None:
         """Say in what is asked what the given notes leave of the last bar.

@@ -156,7 +156,7 @@ def lying(shape):
         ("s.npy", np.zeros((5, 5)), "float64"),
         ("s.npy", np.array([[None]]), "not a whole .npy file"),
         ("s.npy", np.array([[2**64 - 1, 1]], dtype=np.uint64), "an id of 18446744073709551615"),
-        ("folder", None, "vocabulary_size is for"),
+        ("folder", None, "vocabulary_size is only for"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, name, content, words):
