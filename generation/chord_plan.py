@@ -56,10 +56,9 @@ def fill(
     shares = sum(length is None for _, length in chords)
     left, where = steps - fixed, f"bar {number + 1} of the chords"
     if left < shares or (not shares and left):
-        raise ConstraintError(
-            f"{where} is {float(fixed / quarter):g} quarter notes long"
-            f"{' and more' * bool(shares)}, and the bar has {float(steps / quarter):g}"
-        )
+        needed = f"{float(fixed / quarter):g} quarter notes"
+        needs = f"needs more than {needed}" if shares else f"is {needed} long"
+        raise ConstraintError(f"{where} {needs}; the bar has {float(steps / quarter):g}")
     unit = beat if left >= shares * beat and left % beat == 0 else 1
     placed, at, shared = [], Fraction(begin), 0
     for chord, length in chords:

@@ -134,7 +134,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
         if vocabulary.grid.parts and joining == len(parts):
             who = " and ".join(called(part, vocabulary) for part in parts)
         who += " joins" if joining == 1 else " join"
-        say(f"{who} the seed; --alone leaves it as it is")
+        say(f"{who} the seed; add --alone to leave the seed as it is")
 
 
 def _write(
@@ -152,7 +152,8 @@ def _write(
         )
         if silent := silent_programs(score, model.vocabulary, options.constraints):
             numbers = " and ".join(called(n, model.vocabulary) for n in silent)
+            plays = "plays" if len(silent) == 1 else "play"
             say(
-                f"--programs permits and does not require: {numbers} is silent in {midi.name}; "
-                f"--best-of prefers pieces in which all of them play"
+                f"{numbers} {plays} no note in {midi.name}: --programs allows instruments but does "
+                "not force them; --best-of prefers pieces in which all of them play"
             )

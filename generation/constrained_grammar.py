@@ -104,7 +104,9 @@ class ConstrainedGrammar:
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
         if self._busy is not None and not vocabulary.grid.has_meter:
-            raise ConstraintError("the model counts seconds, not bars: ask for no notes a bar")
+            raise ConstraintError(
+                "the model counts seconds, not bars: do not ask for notes a bar (--busy)"
+            )
         self._plays = self._who_plays(constraints)
         is_playable = constraints.candidates(vocabulary)  # (N,)
         is_playable &= np.repeat(self._plays, vocabulary.pitch_count)
@@ -468,8 +470,8 @@ class ConstrainedGrammar:
         most_sounding = int(given.sounding.max(initial=0))
         if given.is_told and most_sounding > most_notes:
             raise ConstraintError(
-                f"of the given notes {most_sounding} sound at once: "
-                f"a polyphony of {most_notes} is too few"
+                f"{most_sounding} of the given notes sound at once, "
+                f"so a polyphony of {most_notes} is too low"
             )
         is_last = (length.bars or NEVER) == given.bars
         meters = {*map(tuple, given.seed.score.bars[["numerator", "denominator"]].tolist())}

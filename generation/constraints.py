@@ -111,16 +111,16 @@ class Constraints:
             low, high = map(_pitch, self.pitch_range)
             if low > high:
                 raise ConstraintError(
-                    f"the pitch range {self._range} is upside down: give the lower note first"
+                    f"the pitch range {self._range} is reversed: give the lower note first"
                 )
         if self.max_polyphony is not None and self.max_polyphony < 1:
             raise ConstraintError(f"the polyphony must be 1 note or more, not {self.max_polyphony}")
         if self.busy is not None and not 0 < self.busy <= MOST_NOTES:
             raise ConstraintError(
-                f"busy is above 0 and {MOST_NOTES} notes a bar at most, not {self.busy:g}"
+                f"busy must be above 0 and at most {MOST_NOTES} notes a bar, not {self.busy:g}"
             )
         if self.counterpoint not in (None, STRICT, FREE):
-            raise ConstraintError(f"counterpoint is strict or free, not {self.counterpoint!r}")
+            raise ConstraintError(f"counterpoint must be strict or free, not {self.counterpoint!r}")
         if self.cadence not in (None, *CADENCES):
             raise ConstraintError(
                 f"there is no cadence {self.cadence!r}: ask for {_listed(CADENCES)}"
@@ -130,7 +130,7 @@ class Constraints:
         if self.cadence_bar is not None and (self.cadence is None or self.cadence_bar < 1):
             raise ConstraintError(f"say which cadence bar {self.cadence_bar} has; the first is 1")
         if self.rests not in (None, NO_RESTS, TOGETHER, FREE):
-            raise ConstraintError(f"rests are none, together or free, not {self.rests!r}")
+            raise ConstraintError(f"rests must be none, together or free, not {self.rests!r}")
         if self.programs is not None and not self.programs:
             raise ConstraintError("no programs are left to play: name at least one")
 

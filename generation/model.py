@@ -145,7 +145,7 @@ def load(path: str | Path | None = None) -> Model:
     if not config.n_classes:  # of before it was told
         shape |= {"n_classes": 0}
     if any(getattr(config, name) != n for name, n in shape.items()):
-        raise ModelFileError(f"{path}: its side input is not the one that this program gives")
+        raise ModelFileError(f"{path}: its side input differs from this program's: train it again")
     return model
 
 
@@ -162,5 +162,5 @@ def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets")
     if corpus.vocabulary != model.vocabulary:
         raise CorpusError(f"{folder}: its vocabulary is not the model's, so it cannot be scored")
     if path is None and learned not in (None, corpus.content):
-        say(f"{folder} is not as it was: the model may have learned what is held out now")
+        say(f"{folder} has changed since training: the model may have learned what is held out now")
     return corpus

@@ -112,7 +112,7 @@ def _check_size(given: Score, vocabulary: Vocabulary) -> None:
     """Refuse music in which bars or notes go on for hours: each of their tokens costs a step."""
     hours = float(given.step_seconds(given.end_step)) / 3600
     if hours > MOST_GIVEN_HOURS:
-        raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep one at most")
+        raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep at most one hour")
     extends = (given.notes["duration"] - 1) // vocabulary.longest_duration
     tokens = len(given.bars) + int((3 + extends).sum())
     if tokens > MOST_GIVEN_TOKENS:

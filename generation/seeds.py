@@ -96,7 +96,7 @@ class Seed:
             SeedError: it has several voices, or the vocabulary has no such voice.
         """
         if len(np.unique(self.score.notes["program"])) > 1:
-            raise SeedError("the seed has several voices: give one, or leave the voice open")
+            raise SeedError("the seed has several voices: give one, or leave out --voice")
         notes = self.score.notes.copy()
         notes["program"] = program_of(voice, vocabulary)
         return replace(self, score=replace(self.score, notes=notes))

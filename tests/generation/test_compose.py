@@ -106,7 +106,7 @@ def held(bars, steps, pitches=(60,)):
 @pytest.mark.parametrize(
     ("score", "words"),
     [
-        (held(1300, 12), r"lasts 1\.1 hours: keep one at most"),
+        (held(1300, 12), r"lasts 1\.1 hours: keep at most one hour"),
         (held(2, 12 * 99_000), r"lasts 20\.6 hours"),
         (held(2, 12 * 4700, range(36, 71)), r"takes 4(1,[12]|2,3)\d\d tokens: keep 40,000 at most"),
     ],

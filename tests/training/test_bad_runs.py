@@ -64,13 +64,13 @@ def test_a_folder_that_has_changed_is_not_gone_on_with_and_named_where_it_is_sco
     fit("--trainer.max_steps", 10)
     model, kept = load("run"), LAST.read_bytes()
     assert corpus_of(model).content == model.record.corpus
-    assert "is not as it was" not in capsys.readouterr().out
+    assert "has changed since training" not in capsys.readouterr().out
     next(tunes.glob("*.mid")).unlink()
     line = refusal(capsys, *words("--ckpt_path", "last"))
     assert "the folder has changed since the run began" in line
     assert LAST.read_bytes() == kept
     corpus_of(model)
-    assert "is not as it was" in capsys.readouterr().out
+    assert "has changed since training" in capsys.readouterr().out
 
 
 def little_memory(more):
