@@ -1,4 +1,4 @@
-"""Where the chords that are asked for stand in a piece, and who can play them."""
+"""Where the requested chords stand in a piece, and which programs can play them."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from generation.seeds import Seed
 if TYPE_CHECKING:
     from generation.rows import Rules
 
-# What is wanted of a chord, a bit each: what has a larger sum of them is better.
+# What should sound of a chord, a bit each. Where not all of it can, the larger sum is better.
 ROOT, THIRD, BASS = 1, 2, 4
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A chord where it begins: at the beginning of a bar, too, that it goes on into."""
+    """A chord within one bar. A chord that lasts into the next bar has another entry there."""
 
     begin: int  # grid step
     end: int
     chord: Chord | None  # None: there is no chord
-    bar: int  # of the text, from 0
+    bar: int  # the bar of the chord text, from 0
 
 
 def fill(
     track: ChordTrack, number: int, begin: int, steps: int, beat: int, grid: Grid
 ) -> list[Placed]:
-    """Return the chords of a bar where they stand.
+    """Return the chords of one bar, each with its place.
 
     Args:
-        track, number: the chords, and the bar of the text, from 0.
-        begin, steps: of the bar of music.
-        beat: its steps.
-        grid: of the music.
+        track, number: the chords, and the number of the bar in the chord text, from 0.
+        begin, steps: the step at which the bar of music begins, and its length in steps.
+        beat: steps of a beat.
+        grid: the grid of the music.
 
     Raises:
-        ConstraintError: they do not fill the bar.
+        ConstraintError: the chords do not fill the bar exactly.
     """
     chords = track[number]
     quarter = Fraction(grid.steps_per_beat)
@@ -75,16 +75,16 @@ def fill(
 
 
 def place_chords(track: ChordTrack, bars: Records, begin: int, grid: Grid) -> list[Placed]:
-    """Return where the chords of a track stand in bars, again and again until the last.
+    """Return where the chords of a track stand in some bars; the track repeats until the last bar.
 
     Args:
         track: the chords.
         bars: (M,) of BAR; the first may be an upbeat.
-        begin: the step at which they begin.
-        grid: of the music.
+        begin: the step at which the first bar begins.
+        grid: the grid of the music.
 
     Raises:
-        ConstraintError: the chords do not fill a bar.
+        ConstraintError: the chords of a bar do not fill it exactly.
     """
     placed: list[Placed] = []
     number = again = 0
@@ -100,18 +100,21 @@ def place_chords(track: ChordTrack, bars: Records, begin: int, grid: Grid) -> li
 
 
 def key_of(placed: Sequence[Placed]) -> Key | None:
-    """Return the key that chords are in, by how long the notes of each sound; None: none."""
+    """Return the key that chords suggest, by how long each of their notes sounds, or None."""
     rows = [
         (each.begin, each.end - each.begin, pitch_class, 1, 0)
         for each in placed
         if each.chord
-        for pitch_class in reversed(each.chord.classes)  # the last is the last chord's root
+        for pitch_class in reversed(each.chord.classes)  # so the list ends with the last root
     ]
     return melody_key(np.array(rows, NOTE)) if rows else None
 
 
 def chord_in(key: Key, name: str) -> Chord | None:
-    """Return a chord of a key by its numeral, a triad or V7 of its harmonic scale; "": none."""
+    """Return the chord that a numeral stands for in a key; None for "".
+
+    The numeral is a triad of the key's harmonic scale, such as "IV", or "V7".
+    """
     if not name:
         return None
     degree = ("I", "II", "III", "IV", "V", "VI").index(name.removesuffix("7"))
@@ -123,28 +126,28 @@ def chord_in(key: Key, name: str) -> Chord | None:
 
 
 class Chords(NamedTuple):
-    """Where the chords of a piece stand, as loops read it: S steps, C places at which one begins.
+    """The chords of a piece as tables for compiled loops: S steps, C places where a chord begins.
 
-    Times are in grid steps. After the last step come the last `cycle` of them again and again, or
-    there is no chord any more.
+    Times are in grid steps. After the last step, the last `cycle` steps repeat forever; if `cycle`
+    is 0, there is no chord from then on.
     """
 
-    place: Ints  # (S + 1,) number of the place in force at each step; -1: there is no chord
-    since: Ints  # (S + 1,) steps since it began
+    place: Ints  # (S + 1,) number of the chord place in force at each step; -1: no chord
+    since: Ints  # (S + 1,) steps since that chord began
     is_beat: Bools  # (S + 1,) whether a beat begins
     cycle: int
     classes: Ints  # (C,) a bit for each pitch class of the chord
     bass: Ints  # (C,) pitch class
-    root: Ints  # (C,)
-    third: Ints  # (C,)
-    wanted: Ints  # (C,) bits of what is wanted
-    patience: Ints  # (C,) steps until its root and third sound at the latest
+    root: Ints  # (C,) pitch class
+    third: Ints  # (C,) pitch class
+    wanted: Ints  # (C,) bits of what should sound: ROOT, THIRD, BASS
+    patience: Ints  # (C,) steps after which root and third must sound at the latest
     given: Ints  # (C,) a bit for each pitch class of the given notes that sound until then
-    is_free: Bools  # (C, N) which notes may begin with it, for all that is given
+    is_free: Bools  # (C, N) which notes may begin with the chord, considering the given notes
 
 
 def bars_with(track: ChordTrack, seed: Seed) -> int:
-    """Return how many bars a piece has that ends with its chords, or with the seed."""
+    """Return the number of bars of a piece that ends with its chords, or with a longer seed."""
     bars, first = seed.score.bars, seed.first_open_bar
     has_upbeat = first == 0 and seed.score.has_upbeat
     upbeat = has_upbeat and upbeat_bars(track, int(bars[0]["length"]), seed.score.grid) == 0
@@ -157,9 +160,9 @@ class ChordPlan:
 
     Attributes:
         placed: the chords, in order, from the first bar in which something new may begin.
-        bars: (M,) of BAR, those bars; where no end is asked for, until all have come again.
-        begin: the step at which they begin.
-        cycle: steps after which all come again at the end; 0: the piece ends with the bars.
+        bars: (M,) of BAR, from that bar on. If no end is asked for, they hold all chords twice.
+        begin: the step at which the first of these bars begins.
+        cycle: steps after which all chords repeat at the end; 0: the piece ends with the bars.
     """
 
     placed: tuple[Placed, ...]
@@ -173,16 +176,16 @@ class ChordPlan:
     ) -> ChordPlan:
         """Return the chords of a cadence.
 
-        The last begins with its bar, or in the last bar where the last given note begins; the one
-        before it half a bar earlier.
+        The last chord begins with its bar. In the last bar of a piece that is all given bars, it
+        begins on the beat of the last given note. The chord before it begins half a bar earlier.
 
         Args:
             cadence: one of CADENCES.
-            key: of the chords.
+            key: the key of the chords.
             given: what is given.
-            bars: of the piece.
-            meter: of new bars, which are whole.
-            bar: index of the bar with the last chord.
+            bars: the number of bars of the piece.
+            meter: the meter of new bars, which are whole.
+            bar: the index of the bar with the last chord.
 
         Raises:
             ConstraintError: all of that bar is given.
@@ -215,7 +218,7 @@ class ChordPlan:
 
     @property
     def leaves_end(self) -> bool:
-        """Whether no chord stands in the last bar or right before it: how it closes is open."""
+        """Whether no chord stands in the last bar or right before it, so that any close will do."""
         return not self.cycle and all(
             each.end < self.last_bar_start for each in self.placed if each.chord
         )
@@ -229,11 +232,12 @@ class ChordPlan:
         Args:
             track: the chords.
             given: what is given.
-            bars: of the piece; None: its end is not known.
-            meter: of new bars, which are whole.
+            bars: the number of bars of the piece; None: its end is not known.
+            meter: the meter of new bars, which are whole.
 
         Raises:
-            ConstraintError: they do not fill a bar, or there are more than the piece has bars.
+            ConstraintError: the chords of a bar do not fill it, or the track has more bars than the
+                piece.
         """
         score, grid = given.seed.score, given.vocabulary.grid
         starts, whole, count = score.bar_starts, grid.bar_steps(*meter), len(track)
@@ -249,15 +253,19 @@ class ChordPlan:
                 "or give fewer chords"
             )
         cycle = 0
-        if bars is None:  # an upbeat's chords do not come again
+        if bars is None:  # the chords of an upbeat do not repeat
             cycle = whole * len({each.bar for each in placed if each.begin >= begin + rows[0][2]})
         return cls(tuple(placed), np.array(rows, BAR), begin, cycle)
 
     def tables(self, given: GivenTokens, rules: Rules) -> Chords:
-        """Return the chords as loops read them; all else that is asked for is in the rules.
+        """Return the chords as tables for compiled loops.
+
+        Args:
+            given: what is given.
+            rules: everything else that is asked for.
 
         Raises:
-            ConstraintError: a chord that no notes can make.
+            ConstraintError: no notes that may be played can make one of the chords.
         """
         grid, size = given.vocabulary.grid, self.begin + int(self.bars["length"].sum())
         place, since = np.full(size + 1, -1), np.zeros(size + 1, dtype=np.int64)
@@ -280,7 +288,10 @@ class ChordPlan:
 
 
 def _at_place(placed: Placed, given: GivenTokens, rules: Rules) -> tuple[tuple[int, ...], Bools]:
-    """Return what `Chords` has of a chord, from `classes` to `given`; and its row of `is_free`."""
+    """Return the values of one chord for `Chords`: the fields from `classes` to `given`, `is_free`.
+
+    The first seven come as one tuple of numbers; `is_free` is (N,).
+    """
     vocabulary, chord, begin, asked = given.vocabulary, placed.chord, placed.begin, rules.asked
     assert chord
     programs, count = np.array(vocabulary.programs), vocabulary.pitch_count
@@ -303,7 +314,7 @@ def _at_place(placed: Placed, given: GivenTokens, rules: Rules) -> tuple[tuple[i
     is_single = len(free) < 2 and is_monophonic[free].all() and not (sounds & is_pitched).any()
     is_alone = asked.most_sounding < 2 or is_single
     wanted = 0 if is_alone else ROOT | THIRD
-    if len(free) and not is_alone:  # who goes lowest plays the bass
+    if len(free) and not is_alone:  # the bass is asked of new notes only if they can go lowest
         is_usual = is_free & rules.parts.is_within
         usual = pitch[is_usual] if is_usual.any() else pitch[is_free]
         kept = np.setdiff1d(notes["program"][heard], programs[free])

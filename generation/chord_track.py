@@ -1,13 +1,13 @@
 """The language of chord tracks, such as "Am | F C/E | Dm7 E7:2".
 
-    Am | F | C | G7       a chord a bar; so is Am F C G7, without bar lines
-    F C/E | Dm7 E7:2      of a bar's chords those without a length, in quarter notes, share what is
-                          left, in whole beats where they can
-    Am | N.C. | F         a bar without a chord
-    G:1 | C | F           before a tune with an upbeat: a first bar that is as short as it
+    Am | F | C | G7       one chord a bar; without bar lines, Am F C G7 means the same
+    F C/E | Dm7 E7:2      a number is a length in quarter notes; chords without one share the rest
+                          of their bar, in whole beats where possible
+    Am | N.C. | F         N.C.: a bar without a chord
+    G:1 | C | F           for a tune with an upbeat: the first bar is as short as the upbeat
 
-The first bar is the first in which something new may begin; an upbeat has no chord, if it is not
-given one. Where the chords are over they come again, from their first bar on.
+The first bar of the track goes to the first bar of the piece in which something new may begin. An
+upbeat has no chord unless the track has a bar for it. After its last bar the track repeats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from data.chords import Chord, parse_chord, plain
 from data.score import Grid
 from generation.note_text import parse_length, quoted
 
-# The last two chords of a piece, "" where it is any; in minor those of its harmonic scale.
+# The last two chords of a piece; "" stands for any chord. In minor the scale is the harmonic one.
 CADENCES = {
     "authentic": ("V7", "I"),
     "half": ("", "V"),
@@ -31,15 +31,15 @@ MOST_CHORDS = 4096
 _NONE = ("N.C.", "NC", "R")
 
 
-# Chords, bar by bar: each with its length in quarter notes, or None for a share of the rest.
+# Chords, bar by bar: each with its length in quarter notes, or None for a share of what is left.
 ChordTrack: TypeAlias = tuple[tuple[tuple[Chord | None, Fraction | None], ...], ...]
 
 
 def parse_chord_track(text: str) -> ChordTrack:
-    """Return the track that a text describes (this module's docstring has the language).
+    """Return the track that a text describes (see this module's docstring for the language).
 
     Raises:
-        ValueError: it is none, or a bar has no chord; the message is one line.
+        ValueError: the text is not a chord track, or a bar has no chord; the message is one line.
     """
     text = plain(text).strip()
     inside = text.removeprefix("|").removesuffix("|")
@@ -54,7 +54,10 @@ def parse_chord_track(text: str) -> ChordTrack:
 
 
 def upbeat_bars(track: ChordTrack, steps: int, grid: Grid) -> int:
-    """Return how many of the bars, 1 or 0, are for an upbeat: the first, if it is as short."""
+    """Return 1 if the track's first bar is for an upbeat of `steps` steps, else 0.
+
+    It is if all its chords have lengths that add up to the upbeat.
+    """
     quarters = sum((length or 0 for _, length in track[0]), Fraction(0))
     has_lengths = all(length for _, length in track[0])
     return int(has_lengths and len(track) > 1 and quarters * grid.steps_per_beat == steps)

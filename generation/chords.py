@@ -1,9 +1,11 @@
-"""Chords that hold: what a chord track takes away from the ids that may come next.
+"""The rules of chords: which ids a chord track forbids.
 
-Where a chord begins, all new notes that sound are of it, and the lowest of them is its bass. There,
-or of programs that play several notes at once up to half a beat later, its root and its third
-sound, if there are notes enough. New notes that begin on its later beats are of it. To all this
-what is given is added, and no note is held where the next chord could not be had then.
+- Where a chord begins, every new note that sounds belongs to it, and the lowest is its bass.
+- Its root and third sound there too, if enough notes can. Programs that play several notes at once
+  may bring them up to half a beat later.
+- New notes that begin on later beats of the chord belong to it.
+- Given notes sound in addition to all this.
+- A note is not held into the next chord if that would keep the chord from being complete.
 """
 
 from __future__ import annotations
@@ -38,41 +40,41 @@ from generation.rows import (
     begin_note,
 )
 
-# For functions to be given: each -1, False and True that stands in a call is compiled anew.
+# Arguments for compiled functions: a literal -1, False or True in a call would be compiled again.
 NONE: Any = np.int64(-1)
 NO: Any = np.bool_(False)
 YES: Any = np.bool_(True)
 
 
 class Heard(NamedTuple):
-    """What sounds of a chord where notes may begin. Pitches count from the vocabulary's lowest."""
+    """What sounds of a chord at a step. Pitches count from the vocabulary's lowest."""
 
-    lowest: int  # new note; NEVER: there is none
-    classes: int  # a bit for each pitch class, of given notes too
-    room: int  # notes that may begin
-    low: int  # the program that alone can play the bass, and has not yet; -1: there is none
+    lowest: int  # the lowest new note; NEVER: there is none
+    classes: int  # a bit for each pitch class that sounds, given notes included
+    room: int  # how many more notes may begin
+    low: int  # the only program that can still play the bass and has not yet; -1: there is none
 
 
 class Due(NamedTuple):
-    """What is due of a chord where notes may begin."""
+    """What a chord requires of the notes that begin at a step."""
 
-    place: int  # of the chord; -1: there is none
-    is_free: bool  # notes need not be of it
-    wanted: int  # bits of what has to sound
-    best: int  # the most of it that can be had
+    place: int  # the number of the chord; -1: there is none
+    is_free: bool  # notes need not belong to it
+    wanted: int  # bits of what should sound
+    best: int  # the most of these that is still possible
     heard: Heard
 
 
 @compiled_inside
 def at_step(chords: Chords, step: int) -> int:
-    """Return where in the tables of steps a step stands."""
+    """Return the index of a step in the tables of `Chords`, which repeat at the end."""
     size = len(chords.place) - 1
     return min(turned(step, size, chords.cycle), size)
 
 
 @compiled_inside
 def is_of(rules: Rules, place: int, note: int) -> bool:
-    """Return whether a note is of a chord; drums are."""
+    """Return whether a note belongs to a chord; drums belong to every chord."""
     parts, (program, pitch) = rules.parts, divmod(note, rules.asked.pitch_count)
     is_in = rules.chords.classes[place] >> (pitch + parts.lowest_pitch) % OCTAVE & 1
     return bool(is_in) or not parts.is_pitched[program]
@@ -80,7 +82,7 @@ def is_of(rules: Rules, place: int, note: int) -> bool:
 
 @compiled_inside
 def lowest_program(rules: Rules, step: int) -> int:
-    """Return the program that plays the bass of chords: the last that may begin notes; -1: none."""
+    """Return the program that plays the bass: the last that may begin notes at a step; -1: none."""
     low, is_open = -1, rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for program in range(len(rules.parts.plays)):
         if rules.parts.plays[program] and rules.parts.is_pitched[program] and is_open[program]:
@@ -92,15 +94,15 @@ def lowest_program(rules: Rules, step: int) -> int:
 def hear_chord(
     rules: Rules, one: One, place: int, begin: int, step: int, held: int, after: int, is_apart: bool
 ) -> Heard:
-    """Return what sounds of a chord at a step, and set with which notes it can be made.
+    """Return what sounds of a chord at a step, and set in `one.reach` which notes can complete it.
 
     Args:
-        rules, one: of all rows, and of one.
-        place: of the chord.
-        begin, step: when the chord begins, and when notes shall begin.
-        held: the number of a note that shall be held until then, too; -1: none.
-        after: the number of the latest note that begins at the step; others come after it.
-        is_apart: whether these notes move in no parallels, and are in the ranges of their programs.
+        rules, one: the rules, and the state of one row.
+        place: the number of the chord.
+        begin, step: when the chord begins, and the step in question.
+        held: the number of a note that is assumed to be held until then; -1: none.
+        after: the number of the latest note that begins at the step; only higher ones can follow.
+        is_apart: count only notes that avoid parallels and lie in the ranges of their programs.
     """
     chords, pitch_count = rules.chords, rules.asked.pitch_count
     lowest, classes = NEVER, chords.given[place]
@@ -115,7 +117,7 @@ def hear_chord(
     is_new = rules.asked.is_strict and step == begin and chords.wanted[place] & BASS > 0
     if not is_new or low < 0 or not (is_apart or reach[AS_BASS, low] < lowest):
         return Heard(lowest, classes, rules.asked.most_sounding - sounds, -1)
-    reach[AS_ROOT, low] = reach[AS_THIRD, low] = -1  # it plays the bass, and no other
+    reach[AS_ROOT, low] = reach[AS_THIRD, low] = -1  # this program plays the bass and nothing else
     for program in range(low):
         reach[AS_BASS, program] = NEVER
     return Heard(lowest, classes, rules.asked.most_sounding - sounds, low)
@@ -125,9 +127,13 @@ def hear_chord(
 def find_reach(
     rules: Rules, one: One, place: int, step: int, held: int, after: int, is_apart: bool
 ) -> int:
-    """Set with which notes a chord can be made, and return its lowest program if that is free.
+    """Set in `one.reach` which notes can complete a chord.
 
-    The arguments are those of `hear_chord`; -1: it is not.
+    Args:
+        rules, one, place, step, held, after, is_apart: as in `hear_chord`.
+
+    Returns:
+        The program that plays the bass, if it is free to begin a note, else -1.
     """
     chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
     latest, reach, low = one.latest, one.reach, lowest_program(rules, step)
@@ -158,7 +164,7 @@ def find_reach(
 
 @compiled_inside
 def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
-    """Return what sounds with one note more; what is given, and drums, is no part of the chord."""
+    """Return what sounds after one more note; given notes and drums add nothing to the chord."""
     program, pitch = divmod(note, rules.asked.pitch_count)
     if is_given or not rules.parts.is_pitched[program]:
         return Heard(heard.lowest, heard.classes, heard.room - (not is_given), heard.low)
@@ -169,7 +175,7 @@ def with_note(rules: Rules, heard: Heard, note: int, is_given: bool) -> Heard:
 
 @compiled_inside
 def what_is_had(rules: Rules, place: int, heard: Heard, wanted: int) -> int:
-    """Return what of what is wanted of a chord sounds, a bit each."""
+    """Return which of the wanted parts of a chord already sound, a bit each."""
     chords, had = rules.chords, 0
     if heard.low < 0 and heard.lowest < NEVER:
         is_bass = (heard.lowest + rules.parts.lowest_pitch) % OCTAVE == chords.bass[place]
@@ -183,15 +189,15 @@ def what_is_had(rules: Rules, place: int, heard: Heard, wanted: int) -> int:
 def above_bass(
     rules: Rules, reach: Ints, lacks: int, room: int, floor: int, note: int, under: int
 ) -> int:
-    """Return which of root and third notes above a bass can yet bring.
+    """Return whether notes above a bass can still bring the root, the third, or both, as bits.
 
     Args:
-        rules, reach: of all rows, and as `hear_chord` sets it.
-        lacks: bits of what is lacking.
-        room: how many notes may begin.
-        floor: pitch of the bass; -1: there is none.
-        note: the latest note, after which they come; -1: there is none.
-        under: the program that shall play the bass, after it; -1: it sounds, or there is none.
+        rules, reach: the rules, and the table that `hear_chord` sets.
+        lacks: bits of what is still missing.
+        room: how many more notes may begin.
+        floor: the pitch of the bass; -1: there is none.
+        note: the latest note; only higher numbers can follow it. -1: there is none.
+        under: the program that will play the bass; -1: the bass sounds already, or there is none.
     """
     pitch_count, has_root, has_third, has_any = rules.asked.pitch_count, 0, 0, 0
     program = note // pitch_count if note >= 0 else -1
@@ -202,7 +208,7 @@ def above_bass(
         least = max(floor, note % pitch_count) if other == program else floor
         is_root, is_third = reach[AS_ROOT, other] > least, reach[AS_THIRD, other] > least
         has_root, has_third = has_root + is_root, has_third + is_third
-        both = 1 if rules.parts.is_monophonic[other] else 2  # that it can bring
+        both = 1 if rules.parts.is_monophonic[other] else 2  # how many notes it can bring
         has_any += both * (is_root or is_third)
     brings = THIRD * (has_third > 0 and room > 0) | ROOT * (has_root > 0 and room > 0)
     brings &= lacks
@@ -213,14 +219,14 @@ def above_bass(
 
 @compiled_inside
 def can_be_had(rules: Rules, one: One, place: int, heard: Heard, wanted: int, note: int) -> int:
-    """Return the most that can be had of what is wanted of a chord; the bass says most.
+    """Return the most that can still sound of the wanted parts of a chord; the bass comes first.
 
     Args:
-        rules, one: of all rows, and of one.
-        place: of the chord.
-        heard: what sounds, with the note.
-        wanted: bits.
-        note: the latest note, after which they come; -1: there is none.
+        rules, one: the rules, and the state of one row.
+        place: the number of the chord.
+        heard: what sounds, the latest note included.
+        wanted: bits of what should sound.
+        note: the latest note; only higher numbers can follow it. -1: there is none.
     """
     chords, pitch_count = rules.chords, rules.asked.pitch_count
     had = what_is_had(rules, place, heard, wanted)
@@ -250,12 +256,12 @@ def can_be_had(rules: Rules, one: One, place: int, heard: Heard, wanted: int, no
 
 @compiled_inside
 def hold_until(rules: Rules, one: One, deadline: int, most: int) -> int:
-    """Return the step by which the latest note has to end for the chords to come.
+    """Return the step by which the latest note has to end, so that later chords stay possible.
 
     Args:
-        rules, one: of all rows, and of one.
-        deadline: by which it has to end anyhow.
-        most: steps that it may last.
+        rules, one: the rules, and the state of one row.
+        deadline: the step by which it has to end in any case.
+        most: how many steps it may last at most.
     """
     chords, here, pitch_count = rules.chords, one.here, rules.asked.pitch_count
     if not rules.parts.is_pitched[here.note // pitch_count]:
@@ -273,7 +279,7 @@ def hold_until(rules: Rules, one: One, deadline: int, most: int) -> int:
         heard = hear_chord(rules, one, place, step, step, here.note, NONE, NO)
         if can_be_had(rules, one, place, heard, wanted, NONE) < without:
             return step
-        is_last = place == len(chords.wanted) - 1 or rules.asked.is_timed  # where one has to begin
+        is_last = place == len(chords.wanted) - 1 or rules.asked.is_timed  # a note must begin here
         if is_last and not has_note_at(rules, one, step, here.note):
             return step
     return deadline
@@ -281,7 +287,7 @@ def hold_until(rules: Rules, one: One, deadline: int, most: int) -> int:
 
 @compiled_inside
 def due_at(rules: Rules, one: One, step: int, held: int, after: int) -> Due:
-    """Return what is due of a chord at a step; the arguments are those of `hear_chord`."""
+    """Return what a chord requires at a step; the arguments are those of `hear_chord`."""
     chords, at = rules.chords, at_step(rules.chords, step)
     place, since = chords.place[at], chords.since[at]
     is_free = since > 0 and not chords.is_beat[at]
@@ -301,7 +307,7 @@ def due_at(rules: Rules, one: One, step: int, held: int, after: int) -> Due:
 
 @compiled_inside
 def fits(rules: Rules, one: One, due: Due, note: int, is_given: bool) -> bool:
-    """Return whether a note may begin, for what is due of a chord then."""
+    """Return whether a note may begin, as far as the chord is concerned."""
     is_in = due.is_free or is_given or is_of(rules, due.place, note)
     if not is_in or not due.wanted:
         return is_in
@@ -311,11 +317,11 @@ def fits(rules: Rules, one: One, due: Due, note: int, is_given: bool) -> bool:
 
 @compiled_inside
 def has_note_at(rules: Rules, one: One, step: int, held: int) -> bool:
-    """Return whether some note may begin at a step, for all that is due of a chord then.
+    """Return whether any note may begin at a step, as far as the chord is concerned.
 
     Args:
         rules, one: as in `keep_to_chords`.
-        step: when notes shall begin.
+        step: the step in question.
         held: the number of a note that is held until then; -1: none.
     """
     due = due_at(rules, one, step, held, NONE)
@@ -330,11 +336,11 @@ def has_note_at(rules: Rules, one: One, step: int, held: int) -> bool:
 
 @compiled_inside
 def keep_to_chords(rules: Rules, one: One, due: int, mask: Mask) -> None:
-    """Mask notes with which a chord would not hold, and positions and bars that come too late.
+    """Mask notes that break a chord, and positions and bars that come too late to complete it.
 
     Args:
-        rules, one: of all rows, and of one, which is not within a note.
-        due: the next given id, which may wait, but not for good; -1: there is none.
+        rules, one: the rules, and the state of one row, which is not within a note.
+        due: the next given id, which may wait for new notes but is never lost; -1: there is none.
         mask: (V,), what may come next.
     """
     here, first = one.here, rules.words.firsts
@@ -356,9 +362,9 @@ def keep_to_chords(rules: Rules, one: One, due: int, mask: Mask) -> None:
 
 @compiled_inside
 def latest_step(rules: Rules, one: One) -> int:
-    """Return the latest step in its bar at which a row's next notes may begin; NEVER: any.
+    """Return the latest step in the current bar at which the next notes may begin; NEVER: any.
 
-    There something is due of a chord that notes can bring.
+    It is the first step at which a chord lacks something that new notes can bring.
     """
     here = one.here
     for step in range(here.now, min(here.bar_start + here.bar_length, here.limit)):
@@ -371,12 +377,12 @@ def latest_step(rules: Rules, one: One) -> int:
 
 @compiled_inside
 def leave_chord_apart(rules: Rules, one: One, mask: Mask) -> None:
-    """Mask notes after which less of a new chord could be had without parallels.
+    """Mask notes after which a new chord could be less complete without parallels.
 
-    Its bass falls to the lowest program, which begins last.
+    The bass of the chord belongs to the lowest program, which begins last.
 
     Args:
-        rules, one: of all rows, and of one; in strict counterpoint.
+        rules, one: the rules, and the state of one row; in strict counterpoint.
         mask: (V,), what may come next.
     """
     chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
@@ -407,14 +413,14 @@ def leave_chord_apart(rules: Rules, one: One, mask: Mask) -> None:
 
 @compiled_inside
 def prepare_bass(rules: Rules, here: Row, mask: Mask) -> None:
-    """Mask notes from which the bass of the next chord is only reached in parallel with given ones.
+    """Mask notes that can reach the bass of the next chord only in parallel with given notes.
 
-    A note of the lowest program is judged as it begins, if the chord comes within a beat, or as its
-    duration is chosen.
+    A note of the lowest program is judged when it begins, if the chord comes within a beat, or else
+    when its duration is chosen.
 
     Args:
-        rules: of all rows.
-        here: where a row stands.
+        rules: the rules.
+        here: where the row stands.
         mask: (V,), what may come next.
     """
     chords, pitch_count, first = rules.chords, rules.asked.pitch_count, rules.words.firsts
@@ -440,12 +446,12 @@ def prepare_bass(rules: Rules, here: Row, mask: Mask) -> None:
 
 @compiled_inside
 def has_way(rules: Rules, place: int, low: int, pitch: int, step: int) -> bool:
-    """Return whether a program can go from a pitch to the bass of a chord, apart from given parts.
+    """Return whether a program can reach the bass of a chord without parallels to given notes.
 
     Args:
-        rules: of all rows.
-        place, step: of the chord, and when it begins.
-        low, pitch: the program and what it plays until then.
+        rules: the rules.
+        place, step: the number of the chord, and when it begins.
+        low, pitch: the program, and the pitch that it plays before the chord.
     """
     chords, parts, pitch_count = rules.chords, rules.parts, rules.asked.pitch_count
     if step >= len(parts.given):

@@ -1,4 +1,4 @@
-"""generate.py from its checked options on: a model, a seed, pieces, files."""
+"""What generate.py does with its checked options: load a model, read a seed, write the files."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from generation.writing import Piece, silent_programs
 from model.config import SamplingOptions
 from model.serialization import ModelFileError
 
-SHOWN = 100  # letters of a sequence
+SHOWN = 100  # characters of a sequence that are printed
 
 
 def run(options: argparse.Namespace, stems: list[Path]) -> None:
-    """Write pieces to the files of some stems, or fail with one line.
+    """Write pieces to files, or fail with a one-line message.
 
     Args:
-        options: of generate.py; `length` and `constraints` as `compose` takes them, and
-            `sampling`: the options of `SamplingOptions` that were given.
-        stems: the path of each piece's files without its ending.
+        options: the options of generate.py. `length` and `constraints` are as `compose` takes them;
+            `sampling` holds only those options of `SamplingOptions` that were given.
+        stems: for each piece, the path of its files without the ending.
     """
     constraints = options.constraints
     try:
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
 
 
 def run_ids(options: argparse.Namespace) -> None:
-    """Write sequences that are no music to a file, or fail with one line."""
+    """Write sequences that are not music to a file, or fail with a one-line message."""
     path = Path(options.out)
     try:
         check_writable(path)
@@ -94,7 +94,7 @@ def run_ids(options: argparse.Namespace) -> None:
 
 
 def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -> Seed:
-    """Return what the piece is given."""
+    """Return the seed that the options ask for."""
     vocabulary, tune, voices = model.vocabulary, model.style.tune, options.voices or ()
     if options.rewrite:
         bars = options.bars_to_rewrite
@@ -121,7 +121,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
 
 
 def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints) -> None:
-    """Print how many voices may join a seed before it ends, or which parts, if any."""
+    """Print how many voices, or which named parts, may join the seed before it ends, if any."""
     own = set(seed.score.notes["program"].tolist())
     others = np.array(vocabulary.programs)[seed.is_open.any(axis=1)].tolist()
     playing = set(constraints.playing(vocabulary))
@@ -140,7 +140,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
 def _write(
     options: argparse.Namespace, model: Model, pieces: list[Piece], stems: list[Path]
 ) -> None:
-    """Write the files of the first pieces, one a stem, and print a line about each."""
+    """Write the files of the best pieces, one for each stem, and print a line about each."""
     for piece, stem in zip(pieces, stems, strict=False):
         written = piece.without_given(model.vocabulary) if options.no_seed_in_output else piece
         midi, *others = write_piece(written, stem, options.key)

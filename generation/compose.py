@@ -1,6 +1,6 @@
-"""Pieces that a trained model writes: continued, harmonized, ranked, or heard note by note.
+"""Write pieces with a trained model: continue, harmonize or rewrite music, or stream its notes.
 
-Python programs import these from generate.py, the command that uses them.
+generate.py uses these functions, and Python programs import them from there.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from rendering.piano_roll import draw_piano_roll
 from rendering.png import png_bytes
 
 PROGRESS_EVERY = 16  # tokens
-CANDIDATES = 8  # for a piece, where a model has a critic: 16 are hardly better (RESULTS.md)
-TRIES = 4  # of a piece from nothing that is emptier or fuller than training pieces usually are
+CANDIDATES = 8  # for each piece, if the model has a critic: 16 are hardly better (RESULTS.md)
+TRIES = 4  # at most, for a piece from nothing that turns out unusual (`Style.is_unusual`)
 
 
 def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = False) -> list[Piece]:
-    """Write pieces, side by side, that keep what is given and go on as asked.
+    """Write the pieces of a request, side by side.
 
-    Where nothing is given, and nothing is asked for but a length, what is unusual
-    (`Style.is_unusual`) is written anew.
+    If nothing is given, and nothing but a length is asked for, a piece that is unusual for the
+    training set (`Style.is_unusual`) is rewritten, TRIES - 1 times at most.
 
     Args:
         model: from `load`.
@@ -57,7 +57,7 @@ def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = Fals
         progress: whether to show a progress bar on stderr.
 
     Raises:
-        ConstraintError: something that can never be; before anything is written.
+        ConstraintError: the request can never be met; raised before anything is written.
     """
     pieces = _written(model, request, progress)
     is_given = request.seed is not None and len(request.seed.score.bars) > 0
@@ -74,12 +74,12 @@ def compose(model: Model, request: Request = ANY_PIECE, *, progress: bool = Fals
 
 
 def _written(model: Model, request: Request, progress: bool) -> list[Piece]:
-    """Return the pieces of a request, as they come."""
+    """Return the pieces of a request, unusual ones too."""
     writing = Writing(model, request)
     layout = "{desc}{percentage:3.0f}% |{bar}| {elapsed}<{remaining}"
     with tqdm(
         total=1.0, desc="Writing ", bar_format=layout, disable=None if progress else True
-    ) as line:  # None: shown on a terminal alone
+    ) as line:  # disable=None: the bar is shown on a terminal only
         for turn, _ in enumerate(writing, start=1):
             if turn % PROGRESS_EVERY == 0:
                 line.update(writing.progress - line.n)
@@ -89,32 +89,32 @@ def _written(model: Model, request: Request, progress: bool) -> list[Piece]:
 def stream(model: Model, request: Request = ANY_PIECE) -> Iterator[StreamedNote]:
     """Return the notes of a piece while it is written, each as soon as it is complete.
 
-    The seed's notes are not among them, but times count from its beginning. Of candidates none is
-    chosen: what has been told is told.
+    The seed's notes are left out, but times count from the seed's beginning. `candidates` has no
+    effect: notes that are already out cannot be taken back.
 
     Args:
         model: from `load`.
-        request: for one piece; of a length that is `endless`, the music never ends.
+        request: for one piece; with an `endless` length, the music never ends.
 
     Raises:
-        ConstraintError: something that can never be; before the first note.
+        ConstraintError: the request can never be met; raised before the first note.
     """
     writing = Writing(model, dataclasses.replace(request, candidates=1))
     return (note for notes in writing for _, note in notes)
 
 
 def candidates(model: Model) -> int:
-    """Return how many pieces are written for one that is kept, where nobody says."""
+    """Return the default number of candidates for each piece, of which the best is kept."""
     return 1 if critic_of(model) is None else CANDIDATES
 
 
 def accompany(model: Model, seed: Seed) -> Seed:
-    """Return a seed of fewer voices than the model's music has with room for those that join it."""
+    """Return a seed that other voices may join, if it has fewer than the model's music has."""
     notes = seed.score.notes
     if not len(notes):
         return seed
     count = len(np.unique(notes["program"]))
-    if not model.vocabulary.grid.parts:  # one instrument may play the chords of all
+    if not model.vocabulary.grid.parts:  # a single instrument may play chords, as many voices
         count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
     programs = np.unique(notes["program"]).tolist()
     joining = model.style.joining(programs, count, model.vocabulary.programs)
@@ -122,11 +122,12 @@ def accompany(model: Model, seed: Seed) -> Seed:
 
 
 class How(TypedDict, total=False):
-    """How music is written that goes out as pretty_midi.
+    """Options shared by the functions that return pretty_midi objects.
 
     Attributes:
         sampling: temperature and filters; None: the model's own.
-        best_of: so many candidates (`Request`) are written; None: as many as `candidates` says.
+        best_of: how many candidates to write, of which the best is returned; None: as many as
+            `candidates` says.
         random_seed: the same number gives the same music.
     """
 
@@ -149,14 +150,14 @@ def continue_midi(
     Args:
         model: from `load`.
         midi: the beginning, or seed notes such as "C4 E4 G4 C5"; None: the model begins.
-        length: of what is written after it.
+        length: the length of what is written after it.
         constraints: key, pitch range, instruments and so on of what is written.
-        alone: whether a beginning of few voices stays as it is; else others join it.
+        alone: leave a beginning of few voices as it is; otherwise other voices join it.
         how: sampling, best_of and random_seed (`How`).
 
     Raises:
-        MidiError, SeedError: no music in it.
-        ConstraintError: something that can never be.
+        MidiError, SeedError: `midi` has no music in it.
+        ConstraintError: the request can never be met.
     """
     vocabulary = model.vocabulary
     if isinstance(midi, str):
@@ -175,17 +176,17 @@ def harmonize_midi(
     voices: Sequence[Voice] = (),
     **how: Unpack[How],
 ) -> pretty_midi.PrettyMIDI:
-    """Return voices of `midi` with others around them, which know what comes in three beats.
+    """Return voices of `midi` with new ones around them, written with three beats of foresight.
 
     Args:
-        midi: a voice, or several of which these are kept (see `voices_of` in generation/seeds.py).
-        voices: which of the model's instruments play them; by default the one that plays tunes, or
-            the first of its parts that `midi` names.
+        midi: the music; `voices_of` in generation/seeds.py says which of its voices are kept.
+        voices: which of the model's instruments play the kept voices; by default the one that plays
+            tunes, or the first of the model's named parts that `midi` has.
         model, constraints, how: as in `continue_midi`.
 
     Raises:
-        MidiError: no such voice in it.
-        ConstraintError: something that can never be.
+        MidiError: `midi` has no such voice.
+        ConstraintError: the request can never be met.
     """
     seed = given_from_midi(midi, model.vocabulary, voices=voices, tune=model.style.tune)
     return _best(model, Request(seed, None, constraints), **how)
@@ -200,16 +201,16 @@ def rewrite_midi(
     voices: Sequence[Voice] = (),
     **how: Unpack[How],
 ) -> pretty_midi.PrettyMIDI:
-    """Return `midi` with some bars written anew, which lead into what follows; the rest is kept.
+    """Return `midi` with some bars rewritten so that they lead into what follows; keep the rest.
 
     Args:
         midi: the piece.
-        bars, voices: which bars and whose (see `rewrite_from_midi` in generation/seeds.py).
+        bars, voices: which bars of which voices (see `rewrite_from_midi` in generation/seeds.py).
         model, constraints, how: as in `continue_midi`.
 
     Raises:
-        MidiError, SeedError: no such bar or voice in it.
-        ConstraintError: something that can never be.
+        MidiError, SeedError: `midi` has no such bar or voice.
+        ConstraintError: the request can never be met.
     """
     seed = rewrite_from_midi(midi, model.vocabulary, bars=bars, voices=voices)
     return _best(model, Request(seed, None, constraints), **how)
@@ -222,7 +223,7 @@ def _best(
     best_of: int | None = None,
     random_seed: int = 0,
 ) -> pretty_midi.PrettyMIDI:
-    """Return the best of some pieces."""
+    """Write the candidates of a request, and return the best as a pretty_midi object."""
     many = candidates(model) if best_of is None else best_of
     request = dataclasses.replace(
         request, sampling=sampling, candidates=many, random_seed=random_seed
@@ -234,13 +235,13 @@ def write_piece(piece: Piece, stem: str | Path, key: str | None = None) -> list[
     """Write `stem`.mid, .wav, .png, .musicxml and .svg, each whole or not at all.
 
     Args:
-        piece: music on a grid of seconds has no notation, so no .musicxml and no .svg. Where no
-            sound can be made there is no .wav.
-        stem: their path without its ending.
+        piece: the piece. On a grid of seconds it has no notation, so no .musicxml and no .svg. On a
+            machine that cannot make sound, there is no .wav.
+        stem: the path of the files without the ending.
         key: the key of the notation; None: it is estimated.
 
     Returns:
-        The paths of the files, in this order.
+        The paths of the files that were written, in this order.
     """
     stem = Path(stem)
     midi, wav, picture = (stem.with_name(stem.name + end) for end in (".mid", ".wav", ".png"))

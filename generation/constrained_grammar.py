@@ -1,8 +1,8 @@
 """The grammar of a vocabulary, narrowed by a length, constraints and given notes.
 
-Sampling sees it as it sees the grammar. It only takes ids away from what the grammar allows (and
-forces those of given notes), so that what is sampled is grammatical. It takes them away early
-enough that a way to the end that is asked for is always left: there are no dead ends.
+Sampling uses it in place of the plain grammar. It only removes ids that the grammar allows, and
+forces the ids of given notes, so every piece is grammatical. It removes them early enough that a
+way to the requested end always remains: there are no dead ends.
 """
 
 from __future__ import annotations
@@ -39,35 +39,36 @@ from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
 from model.temperature import Logits
 
-FEW_TOGETHER = 4  # programs: of so few all may play in every piece
-PULL, MOST_PULL = 2.0, 16.0  # nats a quarter note, for a bar of notes that is owed; and at most
-LITTLE = 0.25  # bars of notes that are owed: the pull grows with the cube of more
-GUIDANCE = 0.5  # benchmarks/RESULTS.md: with 1 pieces become unlikely
+FEW_TOGETHER = 4  # programs: if a model has no more than these, all may play in every piece
+PULL, MOST_PULL = 2.0, 16.0  # nats per quarter note for each bar of notes owed, and the maximum
+LITTLE = 0.25  # bars of notes owed, beyond which the pull grows with the cube
+GUIDANCE = 0.5  # with 1, pieces become unlikely (benchmarks/RESULTS.md)
 
 
 class ConstrainedGrammar:
     """The grammar of a vocabulary under a length, constraints and given notes.
 
-    Where the model begins a bar after the last, the piece is over: that Bar stands for End (`whole`
-    replaces it). So a bar is full when the model finds it full, not when it happens to think of the
-    end.
+    The piece is over when the model begins a bar after the last one: that Bar stands for End, and
+    `whole` replaces it. So the last bar ends when the model finds it full, not when the model
+    happens to choose End.
 
     Args:
-        vocabulary: of the model.
-        length: how long the piece is, with what is given; None: the model ends it.
+        vocabulary: the vocabulary of the model.
+        length: the length of the piece, given bars included; None: the model ends it.
         constraints: what the model may play; None: anything.
-        seed: the notes that are kept, and where the model may write others; None: it begins.
-        features: what computes the model's side input; None: without chords.
+        seed: the notes that are kept, and where the model may write others; None: the model begins.
+        features: the object that computes the model's side input; None: one without chords.
 
     Attributes:
-        grammar: the grammar that is narrowed.
+        grammar: the plain grammar that this one narrows.
         given: what is given, as tokens.
-        has_end: whether the final chord fills the last bar.
-        guidance: with which `sample` leads the model to the key where it goes on after given voices
-            that it joins, or in a key that is asked for, and to chords that it knows; else 0.
+        has_end: whether the final chord must fill the last bar.
+        guidance: how strongly `sample` guides the model towards the key and the chords that it is
+            told. It is above 0 where the model goes on after given voices that it has joined, where
+            a key is asked for after given music, and where the model knows chords; else 0.
 
     Raises:
-        ConstraintError: no piece can be as it is asked for.
+        ConstraintError: no piece can meet the request.
         VocabularyError: the vocabulary has no token for something that is given.
     """
 
@@ -98,7 +99,7 @@ class ConstrainedGrammar:
         self.guidance = GUIDANCE if self._is_led(constraints) else 0.0
         self._is_regular = bool(constraints.regular_bars and vocabulary.grid.has_meter)
         closes = constraints.closes
-        if closes is None:  # even where pieces by themselves fade out
+        if closes is None:  # even if pieces of this style fade out by themselves
             closes = bool(len(self.given.notes.note) or self._plan)
         self.has_end = closes or constraints.counterpoint == STRICT
         self._busy = constraints.busy
@@ -131,7 +132,7 @@ class ConstrainedGrammar:
             self._rules = self._rules._replace(chords=chords)
 
     def _plan_chords(self, constraints: Constraints) -> ChordPlan | None:
-        """Return where the chords that are asked for stand; new bars then have one meter."""
+        """Return where the requested chords stand, if any; new bars then have a single meter."""
         track, vocabulary, bars = constraints.chord_track, self.vocabulary, self.length.bars
         cadence, key = constraints.cadence, constraints.parsed_key or self.given.key
         if track is None and cadence is None:
@@ -156,16 +157,17 @@ class ConstrainedGrammar:
         return ChordPlan.of(track, self.given, bars, meter) if track else None
 
     def _tell_chords(self) -> ToldChords:
-        """Return the chords that are asked for, as they are told; none: not even that."""
+        """Return the requested chords in the form in which the side input tells them."""
         if self._plan is None:
             return told_chords([])
         size = self._plan.begin + int(self._plan.bars["length"].sum())
         return told_chords([joined(self.chords)], [size], [self._plan.cycle])
 
     def _who_plays(self, constraints: Constraints) -> Bools:
-        """Return (P,) the programs that may play new notes: of many, those that have begun or join.
+        """Return (P,) whether each program may play new notes.
 
-        Who joins may begin notes somewhere among the given ones (generation/seeds.py).
+        If the model has many programs, notes are given, and no programs are asked for, only
+        programs that the seed has or opens may play (generation/seeds.py).
         """
         vocabulary, notes = self.vocabulary, self.given.seed.score.notes
         programs = np.array(vocabulary.programs)
@@ -176,18 +178,18 @@ class ConstrainedGrammar:
 
     @property
     def is_of_many(self) -> bool:
-        """Whether there are more programs than play together: then it is told which play."""
+        """Whether there are more programs than play at once; the model is then told which play."""
         return len(self.vocabulary.programs) > FEW_TOGETHER
 
     @property
     def anyone_joins(self) -> bool:
-        """Whether each program has given notes, or may begin some among them."""
+        """Whether each program has given notes, or may begin new ones among them."""
         has = np.isin(self.vocabulary.programs, self.given.seed.score.notes["program"])
         return bool((has | self.given.seed.is_open.any(axis=1)).all())
 
     @property
     def joined_end(self) -> int:
-        """Where the final chord stands of pieces that end with what is given, or -1."""
+        """Steps from the last bar line to the final chord, if the last bar is given; else -1."""
         return self.given.final_position if self.length.bars == self.given.bars else -1
 
     @property
@@ -197,7 +199,13 @@ class ConstrainedGrammar:
         return np.array(self.vocabulary.programs)[plays].tolist()  # type: ignore[no-any-return]
 
     def _asked(self, constraints: Constraints, tempo: int | None, is_playable: Bools) -> Asked:
-        """Return what is asked of pieces, as numbers; the notes (N,) are those that may be new."""
+        """Return the request as numbers.
+
+        Args:
+            constraints: what is asked for.
+            tempo: the number of the tempo that is asked for, or None.
+            is_playable: (N,) the notes that the model may play.
+        """
         vocabulary, length, given, meter = self.vocabulary, self.length, self.given, self._meter
         whole_bars, most = vocabulary.whole_bars, constraints.max_polyphony or NEVER
         is_strict = constraints.counterpoint == STRICT
@@ -233,7 +241,7 @@ class ConstrainedGrammar:
 
     @property
     def chords(self) -> tuple[Span, ...]:
-        """The chords that are asked for, where something new may begin."""
+        """The requested chords, without those under which nothing new may begin."""
         placed, is_closed = self._plan.placed if self._plan else (), self.given.seed.is_closed
         spans = [Span(each.begin, each.end, each.chord) for each in placed if each.chord]
         return tuple(
@@ -242,7 +250,7 @@ class ConstrainedGrammar:
 
     @property
     def meter(self) -> tuple[int, int] | None:
-        """The time signature that is asked for or given last; None: the model's choice."""
+        """The requested time signature, or the last given one; None: the model chooses."""
         if self._meter is not None:
             return self.vocabulary.meters[self._meter]
         bars = self.given.seed.score.bars
@@ -251,7 +259,7 @@ class ConstrainedGrammar:
     def start(
         self, batch: int, final_position: Ints | int = -1, keys: Sequence[Key | None] = ()
     ) -> ConstrainedState:
-        """Return the state of `batch` rows after the prompt: what is given before any choice.
+        """Return the state of `batch` rows after the prompt, the given ids before any choice.
 
         Args:
             batch, final_position, keys: as in `begin`.
@@ -275,16 +283,16 @@ class ConstrainedGrammar:
 
         Args:
             batch: B.
-            final_position: (B,) steps from the last bar line to where the model shall think that
-                the final chord begins, where no given note says so; -1: nowhere in particular.
-            keys: (B,) which key it shall think that a piece is in, where none is asked for and
-                nothing given says so.
-            ensembles: (B,) the programs that play in each; none: all that may.
-            steps: (B, beat) on which steps of a beat notes begin in each; None, (B, 0): on all.
-            loops: (B, bars, P) how many bars before each program played the same, bar by bar; 0:
-                it is new. None, (B, 0, P): all is new.
-            regular: (B,) whether bars are of one length in each; None: as all of them shall be.
-            playable: (B, N) the notes that may be new in each; None: all that are asked for.
+            final_position: (B,) or a number: steps from the last bar line to the final chord, which
+                the model is told unless a given note decides it; -1: the model decides.
+            keys: (B,) the key that the model is told for each row, unless one is asked for or
+                given; empty: none.
+            ensembles: (B,) the programs that play in each row; empty: all that may.
+            steps: (B, beat) whether notes may begin on each step of a beat; None or (B, 0): on all.
+            loops: (B, bars, P) for each bar and program, how many bars earlier the program played
+                the same; 0: the bar is new. None or (B, 0, P): every bar is new.
+            regular: (B,) whether the bars of each row have one length; None: as asked for.
+            playable: (B, N) which notes may be new in each row; None: all that are asked for.
         """
         given, rules = self.given, self._rules
         if given.has_note_in_last_bar and self.joined_end >= 0:
@@ -322,9 +330,11 @@ class ConstrainedGrammar:
         return state
 
     def within(self, registers: Sequence[Mapping[int, Sequence[int]]]) -> Bools:
-        """Return (B, N) the notes that pieces may have whose programs have these pitches.
+        """Return (B, N), the notes that each piece may have if its programs keep to these pitches.
 
-        Any that are asked for has a program of which none of these are.
+        Args:
+            registers: for each piece, the pitches of each program. A program that is not in it, or
+                that may play none of its pitches, keeps all the notes that it may play.
         """
         pitches = self.vocabulary.lowest_pitch + np.arange(self.vocabulary.pitch_count)
         asked = self._rules.is_playable.reshape(-1, len(pitches))  # (P, K)
@@ -336,35 +346,35 @@ class ConstrainedGrammar:
         return playable.reshape(len(registers), asked.size)
 
     def read(self, state: ConstrainedState, ids: Ids) -> None:
-        """Take the ids (T,), the same in each row, into the state."""
+        """Advance every row of the state by the same ids, (T,)."""
         advance_rows(self._rules, state.rows, np.tile(ids.astype(np.int64), (len(state.at), 1)))
 
     def allowed(self, state: ConstrainedState) -> Bools:
-        """Return whether each id may come next, (B, V): one or more a row, at its end Pad."""
+        """Return bool (B, V), which ids may come next: one or more a row, Pad in a finished row."""
         mask = np.empty((len(state.at), self.vocabulary.size), dtype=bool)
         allow_rows(self._rules, state.rows, mask)
         return mask
 
     def advance(self, state: ConstrainedState, ids: ArrayLike) -> None:
-        """Take each row's next id, (B,), into the state; the ids must be allowed."""
+        """Advance each row of the state by its next id, (B,), which must be allowed."""
         advance_rows(self._rules, state.rows, np.asarray(ids, dtype=np.int64)[:, None])
 
     def progress(self, state: ConstrainedState) -> float:
-        """Return the share of the length, 0 to 1, that the row which is least far has written."""
+        """Return the share of its length, from 0 to 1, that the slowest row has written."""
         begun, follow = state.at["bar_count"], state.at["follow"]
         done = np.where(follow < 0, 0, (begun - 1) / np.maximum(begun + follow, 1))
         return float(done.clip(0).min())
 
     def has_ended(self, state: ConstrainedState) -> Bools:
-        """Return whether each row, (B,), has come to the end of its piece."""
+        """Return bool (B,), which rows have reached the end of their piece."""
         at, asked = state.at, self._rules.asked
         is_over = (at["bar_count"] > asked.last_bar) | (at["bar_start"] >= at["limit"])
         return np.asarray(is_over | (at["kind"] == Kind.END))
 
     def whole(self, ids: ArrayLike) -> Ints:
-        """Return the ids (T,) of a piece as far as its last whole note, and End.
+        """Return the ids (T,) of a piece up to its last complete note, followed by End.
 
-        This drops Pad, the Bar that stands for End, and what was begun where sampling stopped.
+        This drops Pad, the Bar that stands for End, and anything unfinished where sampling stopped.
         """
         ids = np.asarray(ids, dtype=np.int64)
         kinds = self.vocabulary.kind_of[ids]
@@ -376,15 +386,16 @@ class ConstrainedGrammar:
     def side(self, state: ConstrainedState, ids: ArrayLike) -> SideArrays:
         """Return the side input of the ids that the decoder reads next.
 
-        It holds how many bars follow, where the length tells. One id a row, T = 1, follows those
-        of the calls since the last with more.
+        It says how many bars follow, if the length decides that. A call with T > 1 begins a new
+        window; a call with T = 1 continues the window of the calls before it.
 
         Args:
-            state: after the last of the ids.
-            ids: (B, T) the latest ids of each row, Pad at the left end.
+            state: the state after the last of the ids.
+            ids: (B, T) the latest ids of each row, padded with Pad on the left.
 
         Returns:
-            Of B rows; with guidance of 2 B, the second half of which is not told key and chords.
+            The side input of B rows, or with guidance of 2 B rows; the second half is not told the
+            key and the chords.
         """
         ids = np.asarray(ids, dtype=np.int64)
         if ids.shape[1] > 1 or state.window is None:
@@ -403,12 +414,14 @@ class ConstrainedGrammar:
         return self.features.read(ids, context, window.heard)
 
     def tilt(self, state: ConstrainedState, logits: Logits) -> Logits:
-        """Return the logits (B, V) that are sampled from.
+        """Return the logits (B, V) to sample from, adjusted for given notes and for `busy`.
 
-        What would pass over given notes comes to them (`come_to_given`). And about as many new
-        notes begin as are asked for: what takes time loses by each quarter note of it, the more,
-        the more notes are owed; where there are too many it wins. A little is let be: else the
-        rhythm would be even.
+        Ids that would pass over the next given note give their weight to it (`come_to_given`).
+
+        `busy` asks for about so many new notes a bar. If notes are owed, ids that take time lose
+        for each quarter note that they take; if there are too many notes, they gain. The pull grows
+        with the number of notes owed. It is small for small differences, because the rhythm would
+        otherwise become even.
         """
         if self.given.is_told:
             logits = logits.copy()
@@ -432,7 +445,7 @@ class ConstrainedGrammar:
         return np.asarray(logits - pull[:, None] * quarters, dtype=logits.dtype)
 
     def _window(self, state: ConstrainedState, ids: Ints) -> Window:
-        """Return the window that begins with ids (B, T)."""
+        """Return a new window that begins with ids (B, T)."""
         batch, length = ids.shape
         now, _ = read_windows(ids, self.vocabulary)
         bars = np.count_nonzero(self.vocabulary.kind_of[ids] == Kind.BAR, axis=1)
@@ -460,10 +473,10 @@ class ConstrainedGrammar:
         return is_led or bool(self._plan and "harmony" in self.features.blocks)
 
     def _check_given(self, time_signature: tuple[int, int] | None) -> None:
-        """Say in what is asked what the given notes leave of the last bar.
+        """Check the request against the given notes, and set `last_chance` in what is asked.
 
         Raises:
-            ConstraintError: with the given notes no piece can be as it is asked for.
+            ConstraintError: no piece with these given notes can meet the request.
         """
         given, length, asked = self.given, self.length, self._rules.asked
         most_notes, is_playable = asked.most_sounding, self._rules.is_playable

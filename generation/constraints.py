@@ -1,4 +1,4 @@
-"""What is asked of new music, and what that leaves of a vocabulary.
+"""What a person may ask of new music, and which notes of a vocabulary that leaves.
 
 A constraint that a model can never meet is refused here, before anything is sampled.
 """
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STRICT, FREE = "strict", "free"  # counterpoint; rests are free, too
-NO_RESTS, TOGETHER = "none", "together"  # rests, too
+STRICT, FREE = "strict", "free"  # values of `counterpoint`; FREE is a value of `rests`, too
+NO_RESTS, TOGETHER = "none", "together"  # the other values of `rests`
 MOST_NOTES = 1000  # a bar
 
 
 class ConstraintError(ValueError):
-    """Music that cannot be as it is asked for; the message is one line and says what to change."""
+    """A request that cannot be met; the message is one line and says what to change."""
 
 
 @dataclass(frozen=True)
@@ -42,38 +42,39 @@ class Constraints:
     """What is asked of new music; None asks for nothing. A seed and given notes stay as they are.
 
     Attributes:
-        key: all notes but drums belong to this key, such as "D minor" (see `key_pitch_classes`).
-        pitch_range: all notes but drums lie between these two, both included: names such as "C3",
-            or MIDI numbers.
-        programs: only these play, by name, or by number as the vocabulary has them: General MIDI's
-            programs, 128 for drums; where parts have names, their numbers from 0.
-        max_polyphony: so many notes at most sound at once, those of the seed and the given notes
-            counted.
+        key: the key of all notes but drums, such as "D minor" (see `key_pitch_classes`).
+        pitch_range: the lowest and the highest pitch of all notes but drums: names such as "C3", or
+            MIDI numbers.
+        programs: the only programs that may play, by name, or by number as in the vocabulary:
+            General MIDI programs, 128 for drums, or the numbers of named parts, from 0.
+        max_polyphony: how many notes may sound at once, those of the seed and the given notes
+            included.
         tempo_bpm: quarter notes a minute, throughout; the nearest that the vocabulary has.
-        busy: about so many new notes begin in a bar, all instruments together. The likeliest still
-            comes: where the music is far from it, it gets nearer, and no more.
+        busy: about how many new notes begin in a bar, all instruments together. Likely notes still
+            win: where the model's music is far from this number, it only comes closer.
         counterpoint: STRICT: no parallel fifths, unisons or octaves between instruments, each of
-            which plays a note at a time; FREE: as the model likes; None: as its music is.
-        regular_bars: all new bars are of one length and whole, but for an upbeat, the last one, and
-            the rest of a given bar; None: as its music is.
-        rests: NO_RESTS: an instrument that may play sounds to the end; TOGETHER: it rests only
-            where all do; FREE or None, likewise.
-        closes: the piece ends on a chord that fills its last bar, as always in strict
-            counterpoint: a triad in root position, or the last that is asked for; None: as its
-            music is, and where notes are given or chords are asked for.
-        monophonic: programs that play a note at a time; all do in strict counterpoint.
-        ranges: in strict counterpoint, the lowest and highest pitch of each program; a program
-            that is not in it has none.
-        pitches: the pitches of each program, but for one that is not in it, or has none of those
-            that are asked for.
-        time_signature: numerator and denominator of every new bar, each a whole one.
-        cadence: how the piece ends, one of CADENCES (generation/chord_track.py), in its key, which
-            is asked for or given; new bars are as with chords.
-        cadence_bar: the bar that has its last chord instead of the last one; the first is 1, an
-            upbeat not counted.
-        chords: chords that hold, such as "Am | F C/E | G" (see generation/chord_track.py). New bars
-            are then of one time signature, and whole.
-        usual_meter: that one, where none is asked for or given; None: as its music is.
+            which plays one note at a time; FREE: no such rule; None: as in the training pieces.
+        regular_bars: all new bars are whole and of one length, except for an upbeat, the last bar,
+            and the rest of a given bar; None: as in the training pieces.
+        rests: NO_RESTS: an instrument that may play never rests; TOGETHER: it rests only where all
+            do; FREE: no such rule; None: as in the training pieces.
+        closes: the piece ends on a chord that fills its last bar: a triad in root position, or the
+            last requested chord. It always does in strict counterpoint. None: as in the training
+            pieces, and wherever notes are given or chords are asked for.
+        monophonic: programs that play one note at a time; in strict counterpoint, all do.
+        ranges: in strict counterpoint, the lowest and the highest pitch of each program; a program
+            that is not in it has no range.
+        pitches: the pitches that each program may play. A program is not bound by it if it is not
+            in it, or if none of its pitches fits the rest of the request.
+        time_signature: numerator and denominator of every new bar, each of which is whole.
+        cadence: how the piece ends, one of CADENCES (generation/chord_track.py), in the key that is
+            asked for or given; new bars are as with `chords`.
+        cadence_bar: the bar with the last chord of the cadence, instead of the last bar; the first
+            bar is 1, and an upbeat does not count.
+        chords: the chords that the music follows, such as "Am | F C/E | G" (see
+            generation/chord_track.py). New bars are then whole, and have one time signature.
+        usual_meter: the meter of new bars that must have one, if none is asked for or given; None:
+            as in the training pieces.
 
     Raises:
         ConstraintError: a value that no vocabulary can meet.
@@ -87,17 +88,17 @@ class Constraints:
     # play come first
     max_polyphony: int | None = None  # how many notes may sound at once
     tempo_bpm: float | None = None  # quarter notes a minute
-    busy: float | None = None  # about so many new notes in a bar, of all voices together
-    time_signature: tuple[int, int] | None = None  # of new bars, such as 3/4
-    chords: str | None = None  # that hold, bar by bar: "Am | F C/E | Dm7 E7:2"; then they come
-    # again (default length: until they are over)
+    busy: float | None = None  # about how many new notes begin in a bar, all voices together
+    time_signature: tuple[int, int] | None = None  # the meter of new bars, such as 3/4
+    chords: str | None = None  # the chords to follow, bar by bar: "Am | F C/E | Dm7 E7:2"; after
+    # the last they repeat (default length: once through)
     cadence: str | None = None  # how the piece ends, in the key that is asked for or given:
     # with V7 I, with V, with V7 VI, with IV I
-    cadence_bar: int | None = None  # which bar has its last chord instead of the last one
+    cadence_bar: int | None = None  # the bar with the cadence's last chord (default: the last bar)
     counterpoint: str | None = None  # strict: no parallel fifths or octaves between instruments
-    # (default: where the training set has four parts and hardly any)
-    rests: str | None = None  # none: an instrument that may play sounds to the end; together:
-    # it rests only where all do (default: where those of the training set hardly rest)
+    # (default: strict if the training set has four parts and hardly any parallels)
+    rests: str | None = None  # none: an instrument that may play never rests; together:
+    # it rests only where all do (default: as in the training set)
     regular_bars: bool | None = None
     closes: bool | None = None
     usual_meter: tuple[int, int] | None = None
@@ -136,7 +137,7 @@ class Constraints:
 
     @cached_property
     def parsed_key(self) -> Key | None:
-        """The key that is asked for.
+        """The requested key.
 
         Raises:
             ConstraintError: there is no such key.
@@ -145,10 +146,10 @@ class Constraints:
 
     @cached_property
     def chord_track(self) -> ChordTrack | None:
-        """The chords that are asked for.
+        """The requested chords.
 
         Raises:
-            ConstraintError: they cannot be read.
+            ConstraintError: their text cannot be read.
         """
         return _parsed(parse_chord_track, self.chords)
 
@@ -158,7 +159,7 @@ class Constraints:
         return "{} to {}".format(*self.pitch_range) if self.pitch_range else ""
 
     def in_style(self, style: Style) -> Constraints:
-        """Return them with what they leave open as it is in training pieces."""
+        """Return the constraints, with what they leave open set as in the training pieces."""
         return replace(
             self,
             counterpoint=self.counterpoint or (STRICT if style.is_strict else FREE),
@@ -172,10 +173,10 @@ class Constraints:
         )
 
     def candidates(self, vocabulary: Vocabulary) -> Bools:
-        """Return whether the model may play each note of the vocabulary, (N,).
+        """Return bool (N,), which notes of the vocabulary the model may play.
 
         Raises:
-            ConstraintError: it may play no note.
+            ConstraintError: it may play none.
         """
         playing = self.playing(vocabulary)
         pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
@@ -200,10 +201,10 @@ class Constraints:
         return np.asarray(may_play).ravel()
 
     def playing(self, vocabulary: Vocabulary) -> list[int]:
-        """Return which of the vocabulary's programs may play, rising.
+        """Return which of the vocabulary's programs may play, in ascending order.
 
         Raises:
-            ConstraintError: it lacks one that is asked for.
+            ConstraintError: the vocabulary lacks a program that is asked for.
         """
         if self.programs is None:
             return list(vocabulary.programs)
@@ -220,10 +221,10 @@ class Constraints:
         return sorted({number for each in asked for number in named[each]})
 
     def retimed(self, vocabulary: Vocabulary, given: Score | None = None) -> Vocabulary:
-        """Return the vocabulary; if it has only one tempo, with the one that is asked for.
+        """Return the vocabulary; if it has a single tempo, replace that with the requested one.
 
-        Where none is asked for it is the first of what is given, if anything is. A model of one
-        tempo writes the same music at any.
+        If no tempo is asked for, the first tempo of the given music takes its place. A model of a
+        single tempo writes the same music at any tempo.
 
         Raises:
             ConstraintError: a tempo that no vocabulary can have.
@@ -241,10 +242,10 @@ class Constraints:
         return replace(vocabulary, tempos=(int(nearest_level(TEMPO_LEVELS, tempo_bpm)),))
 
     def tempo_number(self, vocabulary: Vocabulary) -> int | None:
-        """Return the number of the nearest tempo to the one asked for; None: any tempo.
+        """Return the number of the tempo nearest to the requested one; None: any tempo.
 
         Raises:
-            ConstraintError: it lies outside the vocabulary's tempi, or there are none.
+            ConstraintError: the tempo lies outside the vocabulary's, or the vocabulary has none.
         """
         if self.tempo_bpm is None:
             return None
@@ -260,7 +261,7 @@ class Constraints:
         return int(np.abs(tempos - self.tempo_bpm).argmin())
 
     def meter_number(self, vocabulary: Vocabulary) -> int | None:
-        """Return the number of the meter asked for; None: any meter.
+        """Return the number of the requested meter; None: any meter.
 
         Raises:
             ConstraintError: the vocabulary does not have it.
@@ -278,7 +279,7 @@ class Constraints:
 
 
 def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
-    """Return what a text means; None: there is none."""
+    """Parse a text, or return None if there is none; a failure becomes a ConstraintError."""
     try:
         return None if text is None else parse(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""Rules of parts: a note at a time, no rests, no parallels, smooth seams, triads at cadences.
+"""Rules for parts: one note at a time, no rests, no parallels, smooth seams, triads at cadences.
 
-Where a piece is in parts, each of which plays a note at a time, two that move together, a fifth or
-an octave apart before and after, sound like one (Fux 1725, Gradus ad Parnassum). Where a part meets
-given notes of its own, it comes near them. Pieces end on triads in root position.
+Two parts that move in the same direction and stay a fifth or an octave apart sound like a single
+part (Fux 1725, Gradus ad Parnassum): these are parallels. Where a part meets given notes of its
+own, a seam, it must not leap. Pieces end on triads in root position.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from generation.length import Row
 from generation.masks import any_of, forbid
 from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, One, Parts, Rules
 
-LEAP = 7  # semitones; a part goes farther at a seam by octaves only
+LEAP = 7  # semitones: at a seam, a part moves no farther, except by an octave
 FIFTH = 7
-ANY_TRIAD = (1 << 2 * OCTAVE) - 1  # bits of triads, two a root, major and minor
+ANY_TRIAD = (1 << 2 * OCTAVE) - 1  # a bit for each triad: major and minor on each of 12 roots
 
 
 def parts_of(given: GivenTokens, is_playable: Bools, constraints: Constraints) -> Parts:
-    """Return what rules must know of the programs of a vocabulary.
+    """Return what the rules must know about the programs of a vocabulary.
 
     Args:
         given: what is given.
         is_playable: (N,) the notes that the model may play.
-        constraints: counterpoint, monophonic programs, and ranges, which given notes widen.
+        constraints: the kind of counterpoint, the monophonic programs, and the ranges of programs,
+            which given notes widen.
     """
     vocabulary, notes = given.vocabulary, given.notes
     programs = np.array(vocabulary.programs)
@@ -69,10 +70,10 @@ def parts_of(given: GivenTokens, is_playable: Bools, constraints: Constraints) -
 
 
 def has_parallels_at(score: Score, step: int) -> bool:
-    """Return whether two of a piece's programs move in parallel to notes that begin at a step."""
+    """Return whether two programs move in parallel into the notes that begin at a step."""
     notes = pitched_notes(score)
     is_before = (notes["onset"] < step) & (notes["onset"] + notes["duration"] >= step)
-    old, new = (  # of each program the lowest
+    old, new = (  # the lowest note of each program
         dict(sorted(notes[which][["program", "pitch"]].tolist(), reverse=True))
         for which in (is_before, notes["onset"] == step)
     )
@@ -85,7 +86,7 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 @compiled_inside
 def play_one_note(rules: Rules, one: One, mask: Mask) -> None:
-    """Mask notes of instruments of which another sounds, and positions where none is free."""
+    """Mask notes of monophonic programs that sound, and positions where no program is free."""
     here, latest, first = one.here, one.latest, rules.words.firsts
     is_monophonic, is_open = rules.parts.is_monophonic, rules.given.is_open
     pitch_count, soonest = rules.asked.pitch_count, NEVER
@@ -94,7 +95,7 @@ def play_one_note(rules: Rules, one: One, mask: Mask) -> None:
         may_begin = is_open[min(max(end, here.now), len(is_open) - 1), program]
         for note in range(program * pitch_count, (program + 1) * pitch_count):
             if one.free_at[note] < NEVER and may_begin:
-                soonest = min(soonest, end)  # when one is free
+                soonest = min(soonest, end)  # when a program is free
         if is_monophonic[program] and (end > here.now or latest[ONSET, program] == here.now):
             begin = first[Kind.NOTE] + program * pitch_count
             forbid(mask, begin, begin + pitch_count)
@@ -119,17 +120,17 @@ def own_end(ends: Ints, program: int, pitch_count: int) -> int:
 
 @compiled_inside
 def never_rest(rules: Rules, one: One, mask: Mask) -> None:
-    """Mask what would leave an instrument silent where it may begin a note.
+    """Mask ids that would leave a program silent where it may begin a note.
 
-    When its note ends it must begin another at once, before any later instrument does. But nobody
-    has to where all that sounds ends, if instruments may rest together.
+    When its note ends, a program must begin another at once, before any later program does. If
+    programs may rest together, none has to at a step where all notes end.
     """
     here, latest, first = one.here, one.latest, rules.words.firsts
     plays, is_open = rules.parts.plays, rules.given.is_open
     pitch_count, last = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), len(is_open) - 1
-    kind, soonest = here.kind, NEVER  # when one has to begin another note
+    kind, soonest = here.kind, NEVER  # when the next program has to begin another note
     is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
-    resting = len(plays)  # the first that would rest from now on
+    resting = len(plays)  # the first program that would rest from now on
     for program in range(len(plays) - 1, -1, -1):
         end, begin = -1, first[Kind.NOTE] + program * pitch_count
         if latest[ONSET, program] >= 0:
@@ -159,7 +160,7 @@ def is_leap(interval: int) -> bool:
 
 @compiled_inside
 def is_parallel(old: int, new: int, old_other: int, new_other: int) -> bool:
-    """Return whether two parts move the same way, in unisons, octaves or fifths."""
+    """Return whether two parts move in the same direction in unisons, octaves or fifths."""
     apart = abs(old - old_other) % OCTAVE
     is_kept = abs(new - new_other) % OCTAVE == apart and (apart == 0 or apart == FIFTH)
     is_up, is_down = new > old and new_other > old_other, new < old and new_other < old_other
@@ -171,8 +172,9 @@ def moves_in_parallel(is_pitched: Mask, latest: Ints, program: int, pitch: int, 
     """Return whether a note that begins now would move in parallel with another program.
 
     Args:
-        is_pitched, latest: of the programs; what they played last, and will begin now.
-        program, pitch, now: of the note.
+        is_pitched: (P,) whether each program has pitches.
+        latest: (LATEST, P) what the programs played last, and the given notes that begin now.
+        program, pitch, now: the program and pitch of the note, and its onset.
     """
     is_new = latest[ONSET, program] == now
     old = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
@@ -191,7 +193,7 @@ def moves_in_parallel(is_pitched: Mask, latest: Ints, program: int, pitch: int, 
 
 @compiled_inside
 def move_apart(first: Ints, is_pitched: Mask, latest: Ints, now: int, mask: Mask) -> None:
-    """Mask notes with which an instrument would move in parallel with another."""
+    """Mask notes with which a program would move in parallel with another."""
     pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(is_pitched)
     for token in range(first[Kind.NOTE], first[Kind.EXTEND]):
         program, pitch = divmod(token - first[Kind.NOTE], pitch_count)
@@ -201,18 +203,18 @@ def move_apart(first: Ints, is_pitched: Mask, latest: Ints, now: int, mask: Mask
 
 @compiled_inside
 def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Row, mask: Mask) -> None:
-    """Let what is written meet the given notes around it.
+    """Mask notes that would make a rough seam with the given notes around them.
 
-    Beside a given note of the same program stands no note more than LEAP semitones away, but an
-    octave; and programs that go on to given notes at the same time do not get there in parallel.
-    A note that may be the last before a given one is judged as it begins, within a beat, or as
-    its duration is chosen.
+    Next to a given note of the same program, no note is more than LEAP semitones away, except an
+    octave. Programs that reach given notes at the same time do not move there in parallel. A note
+    that may be the last before a given one is judged when it begins, if the given note comes within
+    a beat, or else when its duration is chosen.
 
     Args:
         first, parts: the first id of each kind, and the programs.
-        beat: its steps.
-        latest, here: what programs played last, and where the row stands.
-        mask: (V,), which is narrowed.
+        beat: steps of a beat.
+        latest, here: what the programs played last, and where the row stands.
+        mask: (V,), what may come next.
     """
     given, step, programs = parts.given, min(here.now, len(parts.given) - 1), len(parts.plays)
     before, after = parts.before[step], parts.after[step]
@@ -220,7 +222,7 @@ def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Row, ma
     if here.kind == Kind.NOTE:
         program, pitch = divmod(here.note, pitch_count)
         left = after[program] - here.now
-        begin = first[Kind.DURATION] + left - 1  # of those with which the given note is next
+        begin = first[Kind.DURATION] + left - 1  # the shortest that reaches the given note
         is_near = beat < left and begin < first[Kind.VELOCITY]
         if is_near and is_unfit(given, after, latest, program, pitch):
             forbid(mask, begin, first[Kind.VELOCITY])
@@ -241,12 +243,12 @@ def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Row, ma
 
 @compiled_inside
 def is_unfit(given: Ints, after: Ints, latest: Ints, program: int, pitch: int) -> bool:
-    """Return whether a note leads badly to the next given one of its program.
+    """Return whether a note leads to the next given note of its program by a leap or in parallel.
 
     Args:
-        given, latest: as in `Parts`, and what programs played last.
-        after: (P,) when the next given note of each begins.
-        program, pitch: of the note.
+        given, latest: as in `Parts`, and what the programs played last.
+        after: (P,) when the next given note of each program begins.
+        program, pitch: the program and pitch of the note.
     """
     soon = after[program]
     goals = given[min(soon, len(given) - 1)]
@@ -262,12 +264,12 @@ def is_unfit(given: Ints, after: Ints, latest: Ints, program: int, pitch: int) -
 
 @compiled_inside
 def end_bar(first: Ints, final: int, mask: Mask) -> None:
-    """Mask onsets after the final chord, where a row may end its last bar or begin that chord.
+    """Mask positions after the final chord, if the row may begin that chord or end the piece.
 
     Args:
         first: the first id of each kind.
         final: steps from the bar line to where the chord begins.
-        mask: (V,).
+        mask: (V,), what may come next.
     """
     may_begin = mask[first[Kind.POSITION] + final]
     if may_begin or any_of(mask, first[Kind.END], first[Kind.LENGTH]):
@@ -276,7 +278,7 @@ def end_bar(first: Ints, final: int, mask: Mask) -> None:
 
 @compiled_inside
 def hold_final_chord(words: Words, here: Row, mask: Mask) -> None:
-    """Mask durations with which a note would end between the final chord and the piece's end."""
+    """Mask durations that would end a note within the final chord, before the piece ends."""
     first, at = words.firsts, here.now + here.extends * words.longest_duration
     for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
         end = at + 1 + token - first[Kind.DURATION]
@@ -286,11 +288,11 @@ def hold_final_chord(words: Words, here: Row, mask: Mask) -> None:
 
 @compiled_inside
 def triads_with(heard: int, own_root: int) -> int:
-    """Return which triads a chord can become: a bit each, two a root, major and minor.
+    """Return which triads a chord can still become: a bit each, major and minor for each root.
 
     Args:
-        heard: a bit a pitch class that sounds.
-        own_root: its root, by its bass; -1: any.
+        heard: a bit for each pitch class that sounds.
+        own_root: the root, if the bass decides it; -1: any.
     """
     can_be = 0
     for triad in range(2 * OCTAVE):
@@ -302,20 +304,23 @@ def triads_with(heard: int, own_root: int) -> int:
 
 @compiled_inside
 def closing_triads(key: int) -> tuple[int, int]:
-    """Return the dominant, major, and the tonic of a key, of a minor one either."""
+    """Return the bits of a key's dominant triad, which is major, and of its tonic triad.
+
+    In minor, the tonic may be a minor or a major triad.
+    """
     either = 3 if key >= OCTAVE else 1
     return 1 << 2 * ((key + FIFTH) % OCTAVE), either << 2 * (key % OCTAVE)
 
 
 @compiled_inside
 def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int]:
-    """Return what sounds, given notes that are due too, and who is the bass.
+    """Return what sounds now, including given notes that are due, and which program is the bass.
 
-    That is the program that was lowest before; where its note is due, that counts.
+    The bass is the program that was lowest before; a program's due note counts instead, if any.
 
     Returns:
-        A bit for each pitch class that sounds; the lowest pitch; the bass; and how many programs
-        there are to play a chord.
+        A bit for each pitch class that sounds; the lowest pitch; the program of the bass; and the
+        number of programs that can play in a chord.
     """
     programs, lowest_pitch = len(parts.plays), parts.lowest_pitch
     pitch_count = len(ends) // programs
@@ -337,7 +342,7 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
 
 @compiled_inside
 def is_triad(heard: int, bass: int) -> bool:
-    """Return whether pitch classes of one triad, a bit each, have the third above the bass."""
+    """Return whether the pitch classes of a triad, a bit each, include the third above the bass."""
     return heard >> (bass + 3) % OCTAVE & 1 == 1 or heard >> (bass + 4) % OCTAVE & 1 == 1
 
 
@@ -345,7 +350,7 @@ def is_triad(heard: int, bass: int) -> bool:
 def find_roots(
     rules: Rules, one: One, can_be: int, bass: int, has_bass: bool, lowest: int, roots: Bools
 ) -> None:
-    """Set which pitches the bass may begin as the root of a triad that can be."""
+    """Set in `roots` which pitches the bass may begin as the root of a triad in `can_be`."""
     parts, latest, now = rules.parts, one.latest, one.here.now
     for pitch in range(len(roots)):
         is_root = can_be >> 2 * ((pitch + parts.lowest_pitch) % OCTAVE) & 3 > 0
@@ -358,7 +363,7 @@ def find_roots(
 def leads_to_root(
     rules: Rules, one: One, roots: Bools, bass: int, program: int, pitch: int, root: int
 ) -> bool:
-    """Return whether the bass may yet begin a root, to which it and a note do not move alike."""
+    """Return whether the bass can still begin this root without parallels to a note above it."""
     parts, latest, now = rules.parts, one.latest, one.here.now
     due, found = latest[DUE, bass], False
     for under in range(pitch + 1):
@@ -371,16 +376,17 @@ def leads_to_root(
 
 @compiled_inside
 def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask) -> bool:
-    """Mask notes with which a chord would become no triad in root position; drums fit.
+    """Mask notes with which a chord could not become a triad in root position; drums always fit.
 
-    A single voice ends on the root. Upper voices leave the bass, the program that was lowest
-    before, a root to which no two move in parallel, if there is one.
+    A single voice ends on the root. The bass is the program that was lowest before; if possible,
+    upper voices leave it a root that it can reach without parallels.
 
     Args:
-        rules, one: of all rows, and of one, where the chord begins.
-        triads: which of them it may be, as `triads_with` has them.
-        scratch: (2, V).
-        notes: (N,), which are masked where some are left, or any triad will do.
+        rules, one: the rules, and the state of one row, which stands where the chord begins.
+        triads: the triads that are allowed, as bits of `triads_with`.
+        scratch: (2, V), overwritten.
+        notes: (N,), the notes that may come next. They are masked only if some are left, or if any
+            triad will do.
 
     Returns:
         Whether some are left.
@@ -404,14 +410,14 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
             note = program * pitch_count + pitch
             is_low = pitch <= lowest if is_bass else has_bass and pitch < lowest
             is_left = is_pitched[program] and notes[note] and is_low == is_bass
-            is_left &= program <= bass or not begins_bass  # what comes after it lets it rest
+            is_left &= program <= bass or not begins_bass  # a later program would skip the bass
             fit = notes[note] and not is_pitched[program]
             for triad in range(2 * OCTAVE if is_left else 0):
                 root, third = triad // 2, 4 - triad % 2
                 above = (pitch + lowest_pitch - root) % OCTAVE
                 has_third = heard >> (root + third) % OCTAVE & 1 == 1
                 is_whole = has_third or above == third or (voices == 1 and is_one_note)
-                other = pitch + (third - above) % OCTAVE  # that the same program may play, too
+                other = pitch + (third - above) % OCTAVE  # the third, if the same program plays it
                 is_joined = not is_one_note and other < pitch_count
                 is_joined = is_joined and notes[program * pitch_count + other]
                 is_in = above == 0 or (not is_bass and above in (third, FIFTH))
@@ -423,8 +429,8 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
         may_begin &= parts.plays[program] and own_end(ends, program, pitch_count) <= now
-        may_begin &= rules.asked.has_no_rests or latest[ONSET, program] >= 0  # who never played
-        is_last &= program == bass or not may_begin  # none but the bass will begin a note after it
+        may_begin &= rules.asked.has_no_rests or latest[ONSET, program] >= 0  # it has played before
+        is_last &= program == bass or not may_begin  # only the bass may still begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):
         notes[note] = fits[note]
     return is_any

@@ -1,4 +1,4 @@
-"""What is taken where nothing is said, by the commands and by programs; no torch is needed."""
+"""The defaults of the commands and of programs; this module does not import torch."""
 
 import argparse
 import math
@@ -12,8 +12,8 @@ from generation.length import Length
 from model.config import SamplingOptions
 from model.record import TrainingRecord
 
-# Of a model that was not fitted (see `Model.sampling`). At temperature 1 chorales stray from their
-# keys; with a rhythm_temperature of 0.75 nearly all their notes become quarters.
+# For a model whose file has no fitted options (see `Model.sampling`). At temperature 1, chorales
+# stray from their keys; with a rhythm_temperature of 0.75, nearly all notes become quarters.
 DEFAULT_SAMPLING = SamplingOptions(temperature=0.6, rhythm_temperature=1.0, top_p=0.95)
 DEFAULT_LENGTH = Length(bars=8)
 DEFAULT_SEED_BARS = 2
@@ -23,14 +23,14 @@ _MODELS = ("models/bach.safetensors", "runs/bach*/model.safetensors")  # shipped
 
 
 def default_model() -> tuple[Path, str]:
-    """Return the best of the shipped model and those that `make music` trained, and why it is.
+    """Return the best of the shipped model and those that `make music` trained, and a line on why.
 
-    It has the fewest nats per note on the validation chorales, as their files say; of those that
-    do not say so it is the newest. They are found wherever Python is started; from the project's
-    folder the path is relative.
+    The best has the fewest nats per note on the validation chorales, according to its file. If no
+    file says that, the newest model is the best. Models are found from any working folder; from the
+    project's folder, the path is relative.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no model.
     """
     found = [path for pattern in _MODELS for path in PROJECT.glob(pattern)]
     if not found:
@@ -47,20 +47,22 @@ def default_model() -> tuple[Path, str]:
 
 
 def _validation_nats(path: Path) -> float:
-    """Return a model's nats per note on the validation chorales; infinity: its file has no such."""
+    """Return a model's nats per note on the validation chorales; infinity if its file has none."""
     try:
         with safe_open(path, framework="np") as file:
             record = from_json(TrainingRecord, (file.metadata() or {})["training"])
     except (OSError, SafetensorError, ValueError, KeyError):
-        return math.inf  # whoever loads it says what is wrong
+        return math.inf  # loading the model will report what is wrong
     nats = record.valid_nats_per_note
     return math.inf if nats is None or record.data.get("path") != "bach" else nats
 
 
 def model_path(name: str | Path) -> Path:
-    """Return the path of a model: `name` itself, of a file that is there.
+    """Return the path of a model.
 
-    Of a run's folder it is the model in it; else it may be the name of one that ships: `bach`.
+    Args:
+        name: the path of a model file, the folder of a run, or the name of a shipped model, such as
+            `bach`. If none of these exists, it is returned as a path.
     """
     path = Path(os.path.expanduser(name))  # noqa: PTH111  # a Path would raise for ~nobody
     shipped = PROJECT / "models" / f"{name}.safetensors"
@@ -69,7 +71,7 @@ def model_path(name: str | Path) -> Path:
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a model to a command's."""
+    """Add the option that names a model to the options of a command."""
     parser.add_argument(
         *("--checkpoint", "-c"),
         metavar="FILE",

@@ -1,4 +1,4 @@
-"""Why a note: what it was chosen among, and which notes before it the model looked at."""
+"""Why the model wrote a note: the alternatives, and the earlier notes that it looked at."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from generation.constraints import ConstraintError
 from generation.model import Model
 from model.temperature import allowed_alone, weights
 
-ALTERNATIVES = 6  # that are told
+ALTERNATIVES = 6  # the most that are returned, besides the note itself
 NOT_SO = "the note was not written from what is said to have been given"
 
 
 class Explanation(NamedTuple):
-    """What a note was chosen among.
+    """The alternatives to a note, and what the model looked at.
 
     Attributes:
-        alternatives: program, pitch and probability of the likeliest notes, the likeliest first,
-            and of the note itself.
-        nothing: the probability that no more notes begin at that time.
-        looked_at: (N,) of the model's attention to notes, the share of each of the N before it; the
-            mean over layers and heads.
+        alternatives: program, pitch and probability of the likeliest notes, in descending order of
+            probability, and of the note itself.
+        nothing: the probability that no other note begins at that time.
+        looked_at: (N,) for each of the N notes before it, its share of the model's attention to
+            notes, averaged over layers and heads.
     """
 
     alternatives: list[tuple[int, int, float]]
@@ -38,17 +38,17 @@ class Explanation(NamedTuple):
 def explain_note(
     model: Model, grammar: ConstrainedGrammar, score: Score, number: int
 ) -> Explanation:
-    """Compute what a note of a piece was chosen among: the model's view, under the grammar.
+    """Compute which notes the model could have written in place of a note, under the grammar.
 
     Args:
-        model: that wrote the piece, from `Request.to`, as is the grammar.
-        grammar: under which it did.
+        model: the model that wrote the piece, from `Request.to`.
+        grammar: the grammar under which the model wrote it, from the same call.
         score: the piece.
-        number: of the note in it; it was not given.
+        number: the number of the note in the piece; it must not be a given one.
 
     Raises:
-        ConstraintError: what is given is not what the piece begins with, or has the note, or
-            leads to where nothing can come.
+        ConstraintError: the piece does not begin with what the grammar says was given, the note
+            itself was given, or no id is allowed at that point.
     """
     vocabulary, prompt, config = model.vocabulary, grammar.given.prompt, model.steps.config
     ids = encode(score, vocabulary)
@@ -84,7 +84,10 @@ def explain_note(
 
 
 def _on_notes(attention: Floats, kinds: Ints, number: int) -> Reals:
-    """Return the share of each note (N,) in attention to tokens (T,), which end before note N."""
+    """Return the share (N,) of each note in the attention to tokens, (T,).
+
+    The tokens end right before note N; attention to tokens that belong to no note is left out.
+    """
     of_note = np.isin(kinds, (Kind.NOTE, Kind.EXTEND, Kind.DURATION, Kind.VELOCITY))
     heads = np.cumsum(kinds == Kind.NOTE)
     note = heads - 1 + number - heads[-1]

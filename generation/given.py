@@ -1,7 +1,7 @@
-"""Given notes as tokens: forced through the grammar where they are due, in a region that is closed.
+"""Given notes as tokens, which are forced where they are due, and the region open to the model.
 
-What is given is a Score whose notes are kept, and a table of where new ones may begin. Between the
-ids of the given notes the model writes its own, where its region is open.
+What is given is a Score whose notes are kept, and a table that says where new notes may begin: the
+region. Between the ids of the given notes, the model writes its own where the region is open.
 """
 
 from __future__ import annotations
@@ -25,41 +25,42 @@ from generation.seeds import Seed
 
 
 class GivenTables(NamedTuple):
-    """What is given, as loops read it: G ids, notes of N numbers, a region of S steps."""
+    """What is given, as tables for compiled loops: G ids, N note numbers, a region of S steps."""
 
-    ids: Ints  # (G + 1,) without End; -1 after the last
-    onset: Ints  # of each note
-    note: Ints  # its number
+    ids: Ints  # (G + 1,) the given ids without End; -1 after the last
+    onset: Ints  # the onset of each given note
+    note: Ints  # the number of each given note: its program and pitch
     last_ends: Ints  # (N,) when the last given note of each number ends; 0: there is none
-    sounding: Ints  # (S,) how many sound in each step; after these none does
-    is_open: Bools  # (S + 1, P) whether others may begin; the last for all later ones
+    sounding: Ints  # how many given notes sound in each step; none after the last of these steps
+    is_open: Bools  # (S + 1, P) whether new notes may begin; the last row is for all later steps
 
 
 class GivenTokens:
     """The tokens of given notes, and the region in which the model may write others.
 
     Args:
-        seed: the given notes, in bars that are kept with their tempi, empty ones at the end too;
-            and the region. New notes end where it does.
-        vocabulary: of the model.
+        seed: the given notes, and the region. Its bars are kept with their tempi, including empty
+            bars at the end. New notes end where the region does.
+        vocabulary: the vocabulary of the model.
 
     Attributes:
         seed: what is given.
-        notes: its notes and the region.
-        bars: how many bars it has.
-        end: the step at which the last of them ends.
-        last_bar_start: the step at which that begins; 0 without bars.
-        whole_bar: steps of a whole bar of its meter; 0 without bars.
-        meter: the number of its meter; -1 without bars.
-        are_cut: whether they are shortened, as those of a meter that is not known.
-        has_note_in_last_bar: whether a given note begins in it.
-        final_position: steps from its bar line to the last given note, 0 for one that sounds on
-            over that line; -1: none sounds in it.
-        key: of the given notes; None of very few pitch classes, or of all.
+        notes: the given notes and the region.
+        bars: the number of given bars.
+        end: the step at which the last given bar ends.
+        last_bar_start: the step at which the last given bar begins; 0 without bars.
+        whole_bar: steps of a whole bar in the meter of the last given bar; 0 without bars.
+        meter: the number of that meter; -1 without bars.
+        are_cut: whether the given bars are shorter than their meter, because the vocabulary lacks
+            their true one.
+        has_note_in_last_bar: whether a given note begins in the last given bar.
+        final_position: steps from the last given bar line to the last given note, 0 for one held
+            over that line; -1: no given note sounds in that bar.
+        key: the key of the given notes; None if they have very few pitch classes, or all.
         last_ends: (N,) when the last given note of each number ends; 0: there is none.
-        ids: (T,) its tokens without End.
-        prompt: the ids before the first place at which there is a choice.
-        is_told: whether the model has to know the notes in advance: some come after that place.
+        ids: (T,) the tokens of what is given, without End.
+        prompt: the ids before the first place at which the model has a choice.
+        is_told: whether given notes come after that place, so that the model must be told of them.
 
     Raises:
         VocabularyError: the vocabulary has no token for something in the score.
@@ -93,7 +94,7 @@ class GivenTokens:
         np.maximum.at(self.last_ends, self.notes.note, self._note_ends)
 
     def _choice_at(self) -> int:
-        """Return the place of the first id before which the model may write."""
+        """Return the index of the first id before which the model may write."""
         (now,), _ = read_windows(self.ids[None], self.vocabulary)
         kinds = self.vocabulary.kind_of[self.ids]
         is_head = np.isin(kinds, (Kind.BAR, Kind.LENGTH, Kind.TEMPO))
@@ -103,12 +104,12 @@ class GivenTokens:
 
     @property
     def reach(self) -> int:
-        """The first step from which nothing of it matters to new notes."""
+        """The first step from which nothing that is given matters to new notes."""
         return int(max(self.end, self.seed.end_step, len(self.sounding)))
 
     @cached_property
     def tables(self) -> GivenTables:
-        """It all, as loops read it."""
+        """What is given, as tables for compiled loops."""
         return GivenTables(
             ids=np.append(self.ids, -1),
             onset=self.notes.onset,
@@ -119,7 +120,7 @@ class GivenTokens:
         )
 
     def leaves_free(self, is_playable: Bools) -> Bools:
-        """Return whether a playable note of each program is free at each step given, (S, P).
+        """Return bool (S, P): at each given step, whether each program has a playable note free.
 
         Args:
             is_playable: (N,) the notes that may be played.
@@ -134,7 +135,7 @@ class GivenTokens:
 
     @cached_property
     def sounding(self) -> Ints:
-        """(S,) how many given notes sound in each step; after these steps none does."""
+        """How many given notes sound in each step; none does after the last of these steps."""
         steps = np.arange(int(self.last_ends.max(initial=0)))
         begun = np.searchsorted(np.sort(self.notes.onset), steps, side="right")
         ended = np.searchsorted(np.sort(self._note_ends), steps, side="right")
@@ -143,7 +144,7 @@ class GivenTokens:
 
 @compiled_inside
 def sounding_at(given: GivenTables, new_ends: Ints, step: int) -> int:
-    """Count the notes that sound at a step, not before the latest, if no other begins."""
+    """Count the notes that will sound at a step from now on, if no other note begins."""
     number = given.sounding[step] if step < len(given.sounding) else 0
     for end in new_ends:
         number += end > step
@@ -152,13 +153,13 @@ def sounding_at(given: GivenTables, new_ends: Ints, step: int) -> int:
 
 @compiled_inside
 def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, mask: Mask) -> None:
-    """Mask new notes outside the region, and what would pass over the next given id.
+    """Mask new notes outside the region, and ids that would pass over the next given id.
 
-    Where that id is due, it is allowed whatever the mask was. Positions outside the region are
-    masked before (`keep_to_region`).
+    If the next given id is due now, it is allowed whatever the mask was. `keep_to_region` has
+    already masked positions outside the region.
 
     Args:
-        words: of the vocabulary.
+        words: the vocabulary as tables.
         end: the step at which the given bars end.
         is_open: (S + 1, P) the region.
         due: the next given id; -1: there is none.
@@ -173,14 +174,14 @@ def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, m
             if not is_open[min(here.now, last), program]:
                 begin = first[Kind.NOTE] + program * pitch_count
                 forbid(mask, begin, begin + pitch_count)
-    if here.bar_start < end:  # given bars are as they are
+    if here.bar_start < end:  # the length and tempo of given bars are given, too
         forbid(mask, first[Kind.LENGTH], first[Kind.POSITION])
     if due < 0:
         return
     kind, may_be_due = words.kind_of[due], mask[due]
     forbid(mask, first[Kind.END], first[Kind.LENGTH])
     whole = Kind.VELOCITY if first[Kind.VELOCITY] < len(mask) else Kind.DURATION
-    is_in_note = Kind.NOTE <= latest < whole  # it goes on
+    is_in_note = Kind.NOTE <= latest < whole  # the latest note is not complete
     if kind == Kind.BAR:
         mask[due] = may_be_due
     elif kind == Kind.POSITION:
@@ -190,17 +191,18 @@ def keep_given(words: Words, end: int, is_open: Bools, due: int, here: Cursor, m
         forbid(mask, due + 1, first[Kind.EXTEND])
         forbid(mask, first[Kind.POSITION], first[Kind.NOTE])
         mask[due] = may_be_due or not is_in_note
-    else:  # how bars and notes go on is as it is given
+    else:  # the rest of a given bar or note follows at once
         forbid(mask, 0, len(mask))
         mask[due] = True
 
 
 @compiled
 def come_to_given(words: Words, given: GivenTables, at: Records, logits: Floats) -> None:
-    """Give the next given Position or Note, in each row's logits (B, V), the weight of what passes.
+    """Add to the next given Position or Note the weight of the ids that would pass over it.
 
-    To pass over it is forbidden (`keep_given`). Were that weight shared among all that is allowed,
-    more notes would begin before a given one than the model expects: chords would pile up.
+    `logits` (B, V) are changed in place. Passing over the given id is forbidden (`keep_given`). If
+    the weight of those ids were shared among all that is allowed, more notes would begin before a
+    given one than the model expects, and chords would pile up.
     """
     first, last, programs = words.firsts, len(given.is_open) - 1, given.is_open.shape[1]
     pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs

@@ -1,4 +1,4 @@
-"""How long a piece shall be, and where that lets it end."""
+"""The length that is asked for, and where it lets a piece end."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ _TOO_LONG = NEVER >> 20  # bars, seconds or notes
 
 @dataclass(frozen=True)
 class Length:
-    """How long a piece shall be, in at most one of these ways; in none: the model ends it.
+    """The length of a piece: at most one of these; with none, the model ends the piece.
 
     Attributes:
-        bars: the piece ends with the bar of this number, the seed's bars counted. What is new has
-            ended by its end.
-        seconds: it ends with the bar that lasts until this time, the seed's time counted. No note
-            begins later, and the notes of earlier bars have ended by then. The tempo does not
-            change. Rounded to the nearest step.
-        notes: it ends with the last of so many new notes.
-        endless: it never ends.
+        bars: the number of bars, the seed's included. New notes end by the end of the last bar.
+        seconds: the piece ends with the bar that reaches this time, the seed's time included. No
+            note begins after it, and the notes of earlier bars have ended by then. The tempo does
+            not change. The time is rounded to the nearest grid step.
+        notes: the piece ends with the last of so many new notes.
+        endless: the piece never ends.
 
     Raises:
-        ConstraintError: more than one of them, or a length that is not above 0.
+        ConstraintError: several lengths are given, or one that is not above 0.
     """
 
     bars: int | None = None  # bars; seconds, if the model has no bars
@@ -52,59 +51,59 @@ class Length:
 
 
 class Asked:
-    """What is asked of pieces, as numbers. Steps are on the grid."""
+    """The request as numbers for compiled loops. Times are in grid steps."""
 
-    last_bar: int  # number of the last bar, from 1; NEVER where it is not known
+    last_bar: int  # the number of the last bar, from 1; NEVER: not known
     is_timed: bool  # the length is in seconds
-    notes: int  # so many new ones; 0: any number; NEVER: it never ends
-    meter: int  # number of the time signature that is asked for; -1: any
+    notes: int  # how many new notes end the piece; 0: any number; NEVER: it never ends
+    meter: int  # the number of the requested time signature; -1: any
     longest_bar: int  # steps of the longest bar that may begin
-    tempo: int  # number of the tempo that is asked for; -1: any
-    most_sounding: int  # notes; NEVER
+    tempo: int  # the number of the requested tempo; -1: any
+    most_sounding: int  # how many notes may sound at once; NEVER: any number
     is_strict: bool  # strict counterpoint
-    has_end: bool  # a chord that fills the last bar
-    closes: bool  # that is a triad: no chord that is asked for stands there
-    has_cadence: bool  # its dominant comes before the final chord
-    has_no_rests: bool  # of one instrument
-    rests_together: bool  # but of all
-    beat: int  # steps
+    has_end: bool  # the final chord fills the last bar
+    closes: bool  # the final chord is a triad; false where a requested chord stands there
+    has_cadence: bool  # the dominant comes before the final chord
+    has_no_rests: bool  # no instrument rests by itself
+    rests_together: bool  # all instruments may rest at once
+    beat: int  # steps of a beat
     pitch_count: int  # K
-    given_bars: int
-    given_end: int  # the step at which the last of them ends
-    given_last_bar: int  # and at which it begins
-    given_whole_bar: int  # steps of a whole bar of its meter; 0 without bars
-    given_meter: int  # its number; -1 without bars
-    are_cut: bool  # the given bars are shortened, as those of a meter that is not known
-    end_step: int  # from which all is open
+    given_bars: int  # how many bars are given
+    given_end: int  # the step at which the last given bar ends
+    given_last_bar: int  # the step at which it begins
+    given_whole_bar: int  # steps of a whole bar in its meter; 0 without bars
+    given_meter: int  # the number of its meter; -1 without bars
+    are_cut: bool  # the given bars are shorter than their meter, as the vocabulary lacks theirs
+    end_step: int  # the step from which all programs may begin notes
     reach: int  # the first step from which nothing that is given matters to new notes
     last_chance: int  # the last step at which a note of the last bar can begin; -1: one is given
 
 
 class Row(Cursor):
-    """Where a row stands, and what rules count of its bars and notes; changed in place."""
+    """Where a row stands, and what the rules count in it; changed in place."""
 
     whole_bar: int  # steps of a whole bar of the meter in force
-    upbeat: int  # steps of the first bar, where it is shorter than a whole one; else 0
-    is_regular: int  # whether bars are of one length, and those after a shortened one make it whole
-    owed: int  # steps of the bars that shall make the latest shortened one whole; 0: none
+    upbeat: int  # steps of the first bar if it is shorter than a whole one; else 0
+    is_regular: int  # whether bars have one length, and a shortened bar is made whole by the next
+    owed: int  # steps still missing to make the latest shortened bar whole; 0: none
     final_position: int  # steps from the last bar line to the final chord; -1: the model decides
-    limit: int  # no note begins from this step on; NEVER: there is no limit, or not yet
-    new_notes: int  # begun after the seed
-    own_notes: int  # written, not given
-    bar_notes: int  # begun in this bar
-    past_notes: int  # and in the bars before it
-    follow: int  # bars after this one; -1: not known
-    is_last: int  # whether it is in the last bar of its piece
-    expected_end: int  # of the piece, if the meter stays as it is
-    latest_end: int  # the last step that it can reach, if the longest bars follow
-    final_onset: int  # of the final chord, likewise; -1: not known, NEVER: before the first bar
-    rest_after: int  # bars, after which the row waits; NEVER
-    next_given: int  # place of the next id of what is given
-    key: int  # that the model knows it to be in: its tonic, 12 more in minor; -1: none
+    limit: int  # no note begins from this step on; NEVER: no limit, or none yet
+    new_notes: int  # how many notes have begun after the seed
+    own_notes: int  # how many notes the model wrote
+    bar_notes: int  # how many notes have begun in this bar
+    past_notes: int  # how many notes have begun in the bars before it
+    follow: int  # how many bars follow this one; -1: not known
+    is_last: int  # whether the row is in the last bar of its piece
+    expected_end: int  # the end of the piece, if the meter does not change
+    latest_end: int  # the end of the piece, if only the longest bars follow
+    final_onset: int  # when the final chord begins; -1: not known, NEVER: before the first bar
+    rest_after: int  # the bar after which the row waits for others; NEVER
+    next_given: int  # the index of the next given id
+    key: int  # the key that the model is told: its tonic, plus 12 in minor; -1: none
 
 
 def limit_of_given(length: Length, given: GivenTokens) -> int:
-    """Return the step at which a length's seconds are over; NEVER: the tempo is still open."""
+    """Return the step at which a length in seconds is over; NEVER if the tempo is not known yet."""
     score, grid = given.seed.score, given.vocabulary.grid
     if length.seconds is None:
         return NEVER
@@ -140,16 +139,16 @@ def count(asked: Asked, limits: Ints, here: Row) -> None:
     elif kind == Kind.TEMPO and here.limit == NEVER:
         here.limit = limits[here.tempo]
     if (kind == Kind.TEMPO or kind == Kind.POSITION) and length == here.whole_bar:
-        here.owed = 0  # a whole bar has followed all the same
+        here.owed = 0  # a whole bar has followed anyway
     here.follow = bars_to_follow(asked, here)
     look_ahead(asked, here)
 
 
 @compiled_inside
 def bars_to_follow(asked: Asked, here: Row) -> int:
-    """Return the number of bars after the one that a row is in; -1: unknown.
+    """Return the number of bars that follow the current one; -1: unknown.
 
-    For a length in seconds or notes it is an estimate from the bars, or the notes, so far.
+    For a length in seconds or notes, it is an estimate from the bars or notes so far.
     """
     if asked.last_bar < NEVER:
         return max(asked.last_bar - here.bar_count, 0)
@@ -166,14 +165,14 @@ def bars_to_follow(asked: Asked, here: Row) -> int:
 
 @compiled_inside
 def look_ahead(asked: Asked, here: Row) -> None:
-    """Reckon when the piece of a row ends, from the last bar that is known."""
+    """Compute when the piece of a row ends, counting from the last known bar."""
     is_given = here.bar_count < asked.given_bars
     bar_end = asked.given_end if is_given else here.bar_start + here.bar_length
-    bars = asked.last_bar - max(here.bar_count, asked.given_bars)  # that follow it
-    whole = asked.given_whole_bar if is_given else here.whole_bar  # steps of each
+    bars = asked.last_bar - max(here.bar_count, asked.given_bars)  # bars that follow it
+    whole = asked.given_whole_bar if is_given else here.whole_bar  # steps of each of them
     if asked.meter >= 0 and whole > 0:
         whole = asked.longest_bar
-    missing = here.whole_bar - here.owed if bars > 1 and here.owed > 0 else 0  # in the next
+    missing = here.whole_bar - here.owed if bars > 1 and here.owed > 0 else 0  # in the next bar
     here.latest_end = bar_end + bars * asked.longest_bar
     here.expected_end, here.final_onset = NEVER, -1
     here.is_last = here.bar_count >= asked.last_bar
@@ -184,7 +183,7 @@ def look_ahead(asked: Asked, here: Row) -> None:
         return
     here.expected_end = bar_end + bars * whole - missing
     if bars > 0 and here.upbeat < whole:
-        here.expected_end -= here.upbeat  # by which the last bar is shortened
+        here.expected_end -= here.upbeat  # the last bar is shorter by the upbeat
     position, start, size = here.final_position, here.bar_start, here.bar_length
     if asked.given_bars == asked.last_bar:
         start, size = asked.given_last_bar, asked.given_end - asked.given_last_bar

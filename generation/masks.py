@@ -1,4 +1,4 @@
-"""Loops over what may come next in a row: a mask (V,) of ids."""
+"""Compiled loops over a mask (V,), which says which ids may come next in a row."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from data.tokens.grammar import Mask
 
 @compiled_inside
 def forbid(mask: Mask, begin: int, stop: int) -> None:
-    """Mask ids from one to before another."""
+    """Mask the ids from `begin` up to, but without, `stop`."""
     for token in range(begin, stop):
         mask[token] = False
 
 
 @compiled_inside
 def any_of(mask: Mask, begin: int, stop: int) -> bool:
-    """Return whether any id may come next, from one to before another."""
+    """Return whether any id from `begin` up to, but without, `stop` may come next."""
     is_any = False
     for token in range(begin, stop):
         is_any |= mask[token]
@@ -24,13 +24,13 @@ def any_of(mask: Mask, begin: int, stop: int) -> bool:
 
 @compiled_inside
 def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
-    """Let a rule yield where it leaves nothing.
+    """Undo a rule that leaves nothing, by restoring the mask from before it.
 
     Args:
-        mask: as the rule has narrowed it.
-        before: the mask before that, which becomes as it is then.
-        due: the given id that comes next, which stays as it was; -1: there is none.
-        among: the part of the mask of which something has to be left.
+        mask: the mask after the rule.
+        before: the mask before the rule; updated for the next rule.
+        due: the given id that comes next, which no rule may change; -1: there is none.
+        among: the part of the mask in which something has to be left.
     """
     if due >= 0:
         mask[due] = before[due]

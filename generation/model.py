@@ -1,4 +1,4 @@
-"""A trained model as programs use it: the decoder, its vocabulary, and what it was trained on."""
+"""A trained model as programs use it: the decoder, its vocabulary, its style, and its training."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from model.record import TrainingRecord
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 
-FITTED = ("temperature", "rhythm_temperature", "top_p")  # of `Style`, as `fit_sampling` finds them
+FITTED = ("temperature", "rhythm_temperature", "top_p")  # fields of `Style` set by `fit_sampling`
 
 
 class OfIdsError(ModelFileError):
-    """The model is of sequences that are no music (generation/sequences.py)."""
+    """The model writes sequences that are not music (generation/sequences.py)."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained decoder, its vocabulary, and what is known of its music and of its training."""
+    """A trained decoder, its vocabulary, the style of its music, and the record of its training."""
 
     network: Network
     vocabulary: Vocabulary
     style: Style = field(default_factory=Style)
     record: TrainingRecord = field(default_factory=TrainingRecord)
-    path: Path | None = None  # of the file that it was loaded from
+    path: Path | None = None  # the file that it was loaded from
 
     @cached_property
     def steps(self) -> Engine:
@@ -53,26 +53,27 @@ class Model:
 
     @property
     def sampling(self) -> SamplingOptions:
-        """How it samples where nothing is said: as `fit_sampling` found at the end of training."""
+        """The model's default sampling options, as `fit_sampling` found them after training."""
         its = {name: getattr(self.style, name) for name in FITTED}
         return replace(DEFAULT_SAMPLING, **{n: v for n, v in its.items() if v is not None})
 
     def sampled(self, sampling: SamplingOptions) -> Model:
-        """Return the model with how it samples where nothing is said."""
+        """Return the model with other default sampling options."""
         its = {name: getattr(sampling, name) for name in FITTED}
         return replace(self, style=replace(self.style, **its))
 
     @cached_property
     def features(self) -> SideFeatures:
-        """What computes the decoder's side input from ids."""
+        """The object that computes the decoder's side input from ids."""
         blocks = self.network.config.side_blocks
         return SideFeatures(self.vocabulary, has_harmony(blocks))
 
     @cached_property
     def choices(self) -> Ids:
-        """(V,) the number of each id's choice of rhythm: all pitches of a program are one.
+        """(V,) the number of the rhythm choice that each id belongs to.
 
-        So it is chosen when notes begin and who plays them, how long they are, bars and so on.
+        All notes of a program are one choice, and any other id is its own. Sampling first chooses
+        among these: onsets, programs, durations, bars and so on; pitches come second.
         """
         notes = self.vocabulary.ids(Kind.NOTE)
         choice = np.arange(self.vocabulary.size)
@@ -80,15 +81,15 @@ class Model:
         return choice
 
     def side(self, ids: Ids, rows: object = ()) -> SideArrays:
-        """Return the side input of windows of ids (B, T), the piece's end unknown."""
+        """Return the side input of windows of ids (B, T), without telling where the piece ends."""
         return self.features.compute(ids)
 
     def rebase(self, history: Ids) -> Ids:
-        """Return the shorter prompt with which a piece goes on when the context is full."""
+        """Return the shorter prompt from which a piece goes on when the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length, self.vocabulary)
 
     def retimed(self, constraints: Constraints, given: Score | None) -> Model:
-        """Return the model at the tempo asked for or given, if it has only one of its own."""
+        """Return the model; if it has a single tempo, it takes the requested or given one."""
         vocabulary = constraints.retimed(self.vocabulary, given)
         if vocabulary == self.vocabulary:
             return self
@@ -102,11 +103,11 @@ class Model:
         """Return the negative log-likelihood of each token of whole pieces, in nats.
 
         Args:
-            pieces: ids (T,) each, from Start to End.
-            allowed: the grammar's masks (T - 1, V), one a piece; None: computed here.
+            pieces: the ids (T,) of each piece, from Start to End.
+            allowed: the grammar's mask (T - 1, V) of each piece; None: they are computed here.
 
         Returns:
-            (T - 1,) for each piece: of each token but Start (see model/scoring.py).
+            (T - 1,) for each piece: the nats of every token but Start (see model/scoring.py).
         """
         if allowed is None:
             allowed = [*map(Grammar(self.vocabulary).masks, pieces)]
@@ -114,12 +115,16 @@ class Model:
 
 
 def load(path: str | Path | None = None) -> Model:
-    """Return the model in a `model.safetensors` file, or of a name that ships; None: the best.
+    """Load a model.
+
+    Args:
+        path: a `model.safetensors` file, the folder of a run, or the name of a shipped model; None:
+            the best model there is (`default_model`).
 
     Raises:
-        FileNotFoundError: none was named, and there is none.
-        ModelFileError: there is no such file, or no model that this program can use in it.
-        OfIdsError: it is a model of sequences that are no music.
+        FileNotFoundError: `path` is None, and there is no model.
+        ModelFileError: there is no such file, or this program cannot use the model in it.
+        OfIdsError: the model writes sequences that are not music.
     """
     path = default_model()[0] if path is None else model_path(path)
     content = load_model_file(path)
@@ -140,9 +145,9 @@ def load(path: str | Path | None = None) -> Model:
         raise ModelFileError(f"{path}: its context is shorter than {LEAST_CONTEXT} tokens")
     model = Model(content.network, vocabulary, style, content.record, Path(path))
     shape = model.features.shape
-    if not config.n_durations:  # of before there was an end head
+    if not config.n_durations:  # an older model, without an end head
         shape |= {"n_durations": 0, "first_duration": 0}
-    if not config.n_classes:  # of before it was told
+    if not config.n_classes:  # an older model, which is not told pitch classes
         shape |= {"n_classes": 0}
     if any(getattr(config, name) != n for name, n in shape.items()):
         raise ModelFileError(f"{path}: its side input differs from this program's: train it again")
@@ -150,11 +155,11 @@ def load(path: str | Path | None = None) -> Model:
 
 
 def corpus_of(model: Model, path: str | None = None, datasets: str = "datasets") -> Corpus:
-    """Open the corpus a model was trained on, or the one at `path`; build it if need be.
+    """Open the corpus that a model was trained on, or the one at `path`; build it if need be.
 
     Raises:
-        FileNotFoundError: no such folder.
-        CorpusError: nothing in it, or its vocabulary is not the model's.
+        FileNotFoundError: there is no such folder.
+        CorpusError: the folder has no music, or its vocabulary differs from the model's.
     """
     settings, learned = model.record.data, model.record.corpus
     folder = path or settings.get("path", "bach")

@@ -1,4 +1,4 @@
-"""Notes while they are sampled: ids in, pretty_midi notes out, each as soon as it is complete."""
+"""Turn ids into pretty_midi notes during sampling, each as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from data.tokens.vocabulary import Kind, Vocabulary
 class StreamedNote(NamedTuple):
     """A note and the program that plays it."""
 
-    program: int  # of General MIDI, from 0; 128 is drums
-    note: pretty_midi.Note  # its times in seconds from the beginning of the piece
-    onset_steps: int  # the same times on the grid
-    duration_steps: int
+    program: int  # General MIDI, from 0; 128 is drums
+    note: pretty_midi.Note  # times in seconds from the beginning of the piece
+    onset_steps: int  # the onset in grid steps
+    duration_steps: int  # the duration in grid steps
 
 
 class NoteStream:
-    """The notes of B pieces whose ids come one by one.
+    """The notes of B pieces whose ids arrive one by one.
 
-    A note's end is computed from the tempo where it begins: no later one is known yet.
+    The end of a note is computed from the tempo at its onset, because later tempi are not known
+    yet.
 
     Args:
-        vocabulary: of the ids.
-        at: where the rows stand, (B,).
-        bar_seconds: when their bar begins.
+        vocabulary: the vocabulary of the ids.
+        at: (B,) where the rows stand.
+        bar_seconds: the time in seconds at which their current bar begins.
     """
 
     def __init__(self, vocabulary: Vocabulary, at: Cursors, bar_seconds: float = 0.0) -> None:
@@ -41,16 +42,16 @@ class NoteStream:
         self._bar_seconds = np.full(len(at), bar_seconds)
 
     def read(self, at: Cursors, ids: Ids) -> list[tuple[int, StreamedNote]]:
-        """Return the notes that the latest ids (B,) complete, each with the number of its row.
+        """Return the notes that the latest ids complete, each with the number of its row.
 
         Args:
-            at: where the rows stand after these ids.
-            ids: of each row.
+            at: (B,) where the rows stand after these ids.
+            ids: (B,) the latest id of each row.
         """
         kind = at["kind"].tolist()
         for row in (row for row in range(len(at)) if kind[row] == Kind.BAR):
             steps = at[row].bar_start - self._bar_start[row]
-            self._bar_seconds[row] += steps * self._step_seconds[at[row].tempo]  # it was
+            self._bar_seconds[row] += steps * self._step_seconds[at[row].tempo]  # of the past bar
             self._bar_start[row] = at[row].bar_start
         whole = [row for row in range(len(at)) if kind[row] == self._last]
         return [(row, self._note(at[row], ids[row], row)) for row in whole]
@@ -69,7 +70,7 @@ class NoteStream:
 
 
 def notes_of(score: Score) -> list[StreamedNote]:
-    """Return the notes of a piece."""
+    """Return the notes of a whole piece in the same form."""
     notes = score.notes
     starts = score.step_seconds(notes["onset"]).tolist()
     ends = score.step_seconds(notes["onset"].astype(np.int64) + notes["duration"]).tolist()

@@ -1,21 +1,21 @@
-"""The language of seed notes: text such as "C4:1 E4:.5 [C4 E4 G4]:2" to a Score.
+"""The language of seed notes, such as "C4:1 E4:.5 [C4 E4 G4]:2".
 
     C4 F#3 Bb5 E♭4 c4     a note; C4 is middle C, octaves run from -1 to 9
     60 64 67              notes by their MIDI numbers
-    [C4 E4 G4]            notes together; inside brackets everything is a note
-    Am F C G7 Bbmaj7      a chord by its symbol, as a bass note and three notes near middle C
-    C/E Am7/G             a chord over another bass
+    [C4 E4 G4]            notes that sound together; everything inside brackets is a note
+    Am F C G7 Bbmaj7      a chord symbol: a bass note and three notes near middle C
+    C/E Am7/G             a chord over another bass note
     R                     a rest
-    C4:2 C4:.5 C4:1/3     a length in quarter notes; it holds until the next one, at first it is 1
-    C4:1. C4:.5. C4:1..   a dot at the end makes a length dotted, two double-dotted
-    C5 D5 / C3:2          a stroke standing alone, or a new line: another voice, from the beginning
-    C4,E4,G4 C4-E4-G4     commas and hyphens part notes as spaces do
-    G4 | C5 B4 A4 G4      the notes before a first bar line that comes early are an upbeat, where
-                          the next comes after a whole bar; other bar lines are for the eye
+    C4:2 C4:.5 C4:1/3     a length in quarter notes, which holds until the next length; first 1
+    C4:1. C4:.5. C4:1..   a dot at the end makes a length dotted, two dots double-dotted
+    C5 D5 / C3:2          a slash by itself, or a new line, begins another voice at the beginning
+    C4,E4,G4 C4-E4-G4     commas and hyphens separate notes as spaces do
+    G4 | C5 B4 A4 G4      a first bar line that comes early marks an upbeat, if the next one comes
+                          after a whole bar; all other bar lines have no effect
 
-Chords begin with a capital, and a capital with the digit 7 is a dominant seventh: C7 is the chord,
-c7 and [C7] are the note. A hyphen before a digit parts numbers only, as in 60-64; after a name it
-belongs to it: C-1 is a note, C-7 is C minor 7.
+Chords begin with a capital letter. A capital letter with the digit 7 is a dominant seventh: C7 is
+the chord, c7 and [C7] are the note. A hyphen before a digit separates only numbers, as in 60-64.
+After a name it belongs to the name: C-1 is a note, and C-7 is C minor 7.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from data.chords import ALTERATIONS, CHORDS, STEPS, Chord, parse_chord, plain
 from data.score import BAR, NOTE, Grid, Score
 
 MAX_QUARTERS = 4096  # a longer voice is refused as a mistake
-_SHOWN = 8  # letters at most that a message repeats
+_SHOWN = 8  # the most characters of a word that a message repeats
 
-# Kinds of chords that read as notes here: C6 is the note.
+# Kinds of chords whose symbols read as notes here: C6 is the note.
 _NOTE_LIKE = ("6", "9")
 _LOWEST_BASS = 41  # F2
-_LOWEST_UPPER = 57  # A3; with it neighboring chords lie close to each other
+_LOWEST_UPPER = 57  # A3: with this limit, successive chords lie close to each other
 
 _NAME = re.compile(r"([A-Ga-g])(##|bb|[#bx]|)(-1|[0-9])|([0-9]{1,4})")
 _LENGTH = re.compile(
     r"(?:(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
     r"|(?P<decimal>[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}))(?P<dots>\.{0,2})"
 )
-# A number up to a hyphen; or a word, whose hyphens stand before a digit or at its end.
+# A number up to a hyphen, or a word; hyphens in a word stand before a digit or at its end.
 _WORD = r"[0-9]+(?=-)|(?:[^\s,|:-]|-(?=[0-9])|(?<=\S)-(?=[\s,|:]|$))+"
 _WORDS = re.compile(rf"({_WORD})-?")
-# A sound and its length. What fits neither is caught too, to be named in the error.
+# A sound and its length. Malformed text matches too, so that the error can name it.
 _TOKEN = re.compile(rf"(\[[^\[\]]*\][^\s,|:\[-]*|{_WORD})(?::(-?[^\s,|-]*))?-?|:\S*")
 _FORMS = (
     "write notes as C4, F#3, Bb5 or 60, chords as [C4 E4 G4], Am or C/E "
@@ -72,25 +72,25 @@ def parse_seed_notes(
     meter: tuple[int, int] = (4, 4),
     velocity: int = 80,
 ) -> Score:
-    """Return the Score that a text describes (this module's docstring has the language).
+    """Return the Score that a text describes (see this module's docstring for the language).
 
-    Onsets and ends are rounded to the nearest grid step. Rests at the end leave no trace.
+    Onsets and ends are rounded to the nearest grid step. Rests at the end have no effect.
 
     Args:
         text: the notes.
-        grid: of the Score.
+        grid: the grid of the Score.
         programs: at least one. The voices of the text take them in order, and voices beyond the
-            last share it. Where the text has one voice, its chords are dealt out over the
-            programs from the top note down instead: [C4 E4 G4] with two programs is G4 in the
-            first, the others in the second.
+            last program share it. If the text has a single voice, its chords are distributed over
+            the programs instead, from the top note down: [C4 E4 G4] with two programs gives G4 to
+            the first, and the other notes to the second.
         tempo_bpm: quarter notes a minute, rounded to the nearest that a Score can hold; exact on
             a grid of seconds.
-        meter: numerator and denominator of every bar, all of them whole but for an upbeat; no
-            effect on a grid of seconds.
-        velocity: 1-127, of every note.
+        meter: numerator and denominator of every bar, all whole except an upbeat; no effect on a
+            grid of seconds.
+        velocity: the velocity of every note, 1-127.
 
     Raises:
-        SeedError: text that cannot be read, or holds no note.
+        SeedError: the text cannot be read, or has no notes.
     """
     quarter = 1 if grid.has_meter else Fraction(60 / tempo_bpm)  # beats of the grid
     sounds = _read(text, Fraction(grid.steps_per_beat * quarter))
@@ -109,10 +109,10 @@ def parse_seed_notes(
 
 
 def _first_bars(text: str, sounds: Sequence[_Sound], whole: int) -> list[int]:
-    """Return how long the first bar is, an upbeat or a whole one; after an upbeat, a whole one.
+    """Return the steps of the first bar, and of the second one too if the first is an upbeat.
 
     Args:
-        text, sounds: what was read, and what that gave.
+        text, sounds: the text, and the sounds read from it.
         whole: steps of a whole bar.
     """
     first = _voices(text)[0]
@@ -128,9 +128,9 @@ def _first_bars(text: str, sounds: Sequence[_Sound], whole: int) -> list[int]:
 
 
 def ambiguous_chords(text: str) -> list[str]:
-    """Return a clause for a text of bare letters, such as C E G, which may be meant as notes.
+    """Return a clause if the text is all bare letters, such as C E G, which may be meant as notes.
 
-    Letters beside a chord of a kind, such as Am F C, are plainly chords.
+    With a chord such as Am among them, as in Am F C, bare letters are clearly chords.
     """
     names = [token[1] or "" for tokens in _voices(text) for token in tokens]
     chords = [name for name in names if _symbol(name)]
@@ -149,14 +149,14 @@ def _step(quarters: Fraction, steps_per_quarter: Fraction) -> int:
 
 
 def _voices(text: str) -> list[list[re.Match[str]]]:
-    """Return the tokens of each voice, by `_TOKEN`; an empty line is no voice."""
+    """Return the matches of `_TOKEN` in each voice; an empty line is not a voice."""
     parts = re.split(r"[\r\n]+|(?<!\S)/(?!\S)", plain(text))
     voices = [list(_TOKEN.finditer(part)) for part in parts]
     return [tokens for tokens in voices if tokens]
 
 
 def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
-    """Return each note, chord and rest."""
+    """Return every note, chord and rest of a text."""
     sounds: list[_Sound] = []
     count = 0
     for voice, tokens in enumerate(_voices(text)):
@@ -181,7 +181,7 @@ def _read(text: str, steps_per_quarter: Fraction) -> list[_Sound]:
 
 
 def _pitches(name: str, where: str) -> list[int]:
-    """Return the pitches, from the top down, of a note, a chord or a rest."""
+    """Return the pitches of a note, a chord or a rest, from the top down."""
     if name in ("R", "r"):
         return []
     if ("[" in name) != ("]" in name):
@@ -196,7 +196,7 @@ def _pitches(name: str, where: str) -> list[int]:
 
 
 def _symbol(name: str) -> Chord | None:
-    """Return the chord that a name stands for; None: it is a note or a rest."""
+    """Return the chord that a name stands for; None if it is a note or a rest."""
     chord = parse_chord(name)
     return None if chord is None or chord.kind in _NOTE_LIKE else chord
 
@@ -204,7 +204,7 @@ def _symbol(name: str) -> Chord | None:
 def _voiced(chord: Chord) -> list[int]:
     """Return the pitches of a chord, from the top down: three notes and a bass.
 
-    Of a chord of four notes the bass takes its own, or the fifth's place.
+    Of a chord of four notes, the upper three leave out the bass note, or else the fifth.
     """
     root, bass, intervals = chord.root, chord.bass, list(CHORDS[chord.kind])
     if len(intervals) > 3:
@@ -218,7 +218,7 @@ def parse_pitch(name: str, where: str) -> int:
     """Return the MIDI number of a note's name, or of a number as text.
 
     Raises:
-        SeedError: it is none; `where` says whose it is.
+        SeedError: `name` is not a note; `where` names the word for the message.
     """
     match = _NAME.fullmatch(name)
     if not match:
@@ -237,7 +237,7 @@ def parse_length(written: str, where: str) -> Fraction:
     """Return a length in quarter notes, dots included.
 
     Raises:
-        SeedError: it is none; `where` says whose it is.
+        SeedError: `written` is not a length; `where` names the word for the message.
     """
     match = _LENGTH.fullmatch(written)
     if not match or (match["bottom"] and int(match["bottom"]) == 0):
@@ -253,5 +253,5 @@ def parse_length(written: str, where: str) -> Fraction:
 
 
 def quoted(token: str) -> str:
-    """Return a word as a message repeats it."""
+    """Return a word, quoted and shortened, for a message."""
     return repr(token if len(token) <= 24 else token[:21] + "...")

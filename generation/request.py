@@ -1,4 +1,4 @@
-"""What a person asks of a model, in one place, and whether it can be."""
+"""Everything that a person asks of a model, in one object, and whether the model can do it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ class Request:
     Attributes:
         seed: notes that every piece keeps, and where new ones may begin (generation/seeds.py);
             None: the model begins.
-        length: of what is written after the seed; None: the piece ends with the seed's bars.
-            `Length()` is where the model ends it, or where chords that are asked for are over.
+        length: the length of what is written after the seed; None: the piece ends with the seed's
+            bars. With `Length()`, it ends where the model ends it, or with the requested chords.
         constraints: key, pitch range, instruments and so on of what is written.
         sampling: temperature and filters; None: the model's own (`Model.sampling`).
-        samples: how many pieces.
-        candidates: how many are written for each, side by side, of which the best (`rank`) is kept,
-            every few bars where the model has a critic; what comes again in it is written after.
+        samples: how many pieces to write.
+        candidates: how many versions of each piece are written side by side. The best one (`rank`)
+            is kept: every few bars if the model has a critic, else at the end. Repeated passages
+            are written afterwards.
         random_seed: the same number gives the same pieces.
 
     Raises:
@@ -55,10 +56,10 @@ class Request:
                 raise ValueError(f"{name} must be {least} or more, not {getattr(self, name)}")
 
     def to(self, model: Model) -> tuple[Model, ConstrainedGrammar]:
-        """Return the model at the tempo asked for or given, and the grammar of the pieces.
+        """Return the model at the requested or given tempo, and the grammar of the pieces.
 
         Raises:
-            ConstraintError: more is given than can be written in minutes, or what can never be.
+            ConstraintError: too much is given, or the request can never be met.
         """
         seed = self.seed or no_seed(model.vocabulary)
         model = model.retimed(self.constraints, seed.score)
@@ -78,7 +79,7 @@ class Request:
         return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
 
     def strange_meters(self, model: Model) -> list[str]:
-        """Return a clause where bars have time signatures that no training piece has."""
+        """Return a clause for messages if time signatures occur that no training piece has."""
         bars = self.seed.score.bars if self.seed else np.empty(0, BAR)
         meters = {tuple(meter) for meter in bars[["numerator", "denominator"]].tolist()}
         if self.constraints.time_signature:
@@ -96,7 +97,7 @@ class Request:
         ]
 
     def _whole(self, seed: Seed) -> Length:
-        """Return the length of the piece with the seed; notes are the new ones."""
+        """Return the length of the piece including the seed; a number of notes counts new ones."""
         if self.length is None:
             return Length(bars=len(seed.score.bars))
         if self.constraints.chord_track and self.length == Length():
@@ -109,7 +110,7 @@ class Request:
 
 
 def _check_size(given: Score, vocabulary: Vocabulary) -> None:
-    """Refuse music in which bars or notes go on for hours: each of their tokens costs a step."""
+    """Refuse given music that lasts for hours or takes too many tokens: each one costs a step."""
     hours = float(given.step_seconds(given.end_step)) / 3600
     if hours > MOST_GIVEN_HOURS:
         raise ConstraintError(f"what is given lasts {hours:.1f} hours: keep at most one hour")
@@ -122,7 +123,11 @@ def _check_size(given: Score, vocabulary: Vocabulary) -> None:
 
 
 def _seconds_with_seed(seconds: float, seed: Seed) -> float:
-    """Return how long a piece is that goes on for so many seconds after a seed."""
+    """Return the length in seconds of a piece that goes on for so many seconds after a seed.
+
+    Raises:
+        ConstraintError: the piece would end within the seed's last bar.
+    """
     score = seed.score
     begin = float(score.step_seconds(seed.end_step))
     if len(score.bars):
@@ -134,4 +139,4 @@ def _seconds_with_seed(seconds: float, seed: Seed) -> float:
     return begin + seconds
 
 
-ANY_PIECE = Request()  # from nothing, as the model likes
+ANY_PIECE = Request()  # a piece from nothing, with nothing asked for

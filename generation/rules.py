@@ -1,9 +1,8 @@
-"""The rules: what each takes away from the ids that may come next in a row, and in what order.
+"""The rules: which ids each removes from those that may come next in a row, and in what order.
 
-They take ids away early enough that a way to the end that is asked for is always left: there are no
-dead ends. A piece has a deadline, the last step that it can still reach. As long as its last bar
-has no note, every note ends by the deadline, and some note that the model may play can still begin
-before it.
+Rules remove ids early enough that a way to the requested end always remains: there are no dead
+ends. A piece has a deadline, the last step that it can still reach. As long as its last bar has no
+note, every note ends by the deadline, and some playable note can still begin before it.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ from generation.length import Asked, Row, count
 from generation.masks import any_of, forbid, keep_or_yield
 from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
-LONGEST_NOTE = 32  # in longest Durations: sampling that only takes the likeliest may Extend forever
-EMPTY_BARS = 16  # and, where no end is asked for, begin empty bars forever
+LONGEST_NOTE = 32  # in longest Durations: with greedy sampling, a note could grow forever
+EMPTY_BARS = 16  # with greedy sampling and no requested end, empty bars could follow forever
 
 
 @compiled_inside
 def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
-    """Mask what would not be in style; each rule yields where it would leave nothing.
+    """Apply the rules of style; a rule that would leave nothing is skipped.
 
     Args:
-        rules, one: of all rows, and of one.
-        scratch, mask: (3, V), and (V,) what may come next.
+        rules, one: the rules, and the state of one row.
+        scratch, mask: (3, V), overwritten, and (V,), what may come next.
     """
     here, latest = one.here, one.latest
     asked, given, parts, first = rules.asked, rules.given, rules.parts, rules.words.firsts
     kind, now, due = here.kind, here.now, given.ids[here.next_given]
     is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
-    is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
+    is_between = not is_in_note and kind != Kind.POSITION  # between notes or bars
     takes_note = not is_in_note and kind >= Kind.POSITION
     has_chords = len(rules.chords.place) > 0
     before, notes = scratch[2], mask[first[Kind.NOTE] : first[Kind.EXTEND]]
@@ -74,7 +73,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         keep_or_yield(mask, before, due, mask)
     if asked.has_no_rests and not is_in_note:
         never_rest(rules, one, mask)
-        keep_or_yield(mask, before, given.ids[-1], mask)  # the one that is due may wait
+        keep_or_yield(mask, before, given.ids[-1], mask)  # -1: even a due given id may wait
     if asked.has_end:
         for program in range(len(parts.plays)):
             latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
@@ -102,7 +101,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
 
 @compiled_inside
 def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
-    """Mask what would not end as its music does: on a chord that fills the last bar.
+    """Apply the rules of the ending: the final chord fills the last bar, and is a triad if asked.
 
     Args:
         rules, one, scratch, mask: as in `keep_style`.
@@ -122,14 +121,14 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
         keep_or_yield(mask, before, due, mask)
     if takes_note and asked.closes and here.final_onset <= here.now + asked.beat:
         close(rules, one, scratch, due, mask)
-        keep_or_yield(mask, before, rules.given.ids[-1], mask)  # the one that is due may wait
+        keep_or_yield(mask, before, rules.given.ids[-1], mask)  # -1: even a due given id may wait
 
 
 @compiled_inside
 def keep_rhythm(rules: Rules, one: One, mask: Mask) -> None:
-    """Forbid positions on steps of a beat on which no notes begin in the piece, and ends there.
+    """Mask onsets, and ends of notes, on steps of a beat that the piece's rhythm does not use.
 
-    A note may end anywhere while another of its instrument sounds.
+    A note may end on any step while another note of its program sounds.
     """
     here, steps, beat, pitch_count = one.here, one.steps, len(one.steps), rules.asked.pitch_count
     first, longest = rules.words.firsts, rules.words.longest_duration
@@ -147,20 +146,20 @@ def keep_rhythm(rules: Rules, one: One, mask: Mask) -> None:
 
 @compiled_inside
 def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
-    """Mask what a program that plays a bar again did not play there, and what passes over it.
+    """Mask what differs from the earlier bar that a program repeats, or would skip its notes.
 
-    Where it had no notes then it is free.
+    A program whose earlier bar had no notes is free.
     """
     here, first, recent, again = one.here, rules.words.firsts, one.recent, one.reach[0]
     bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
-    if bar >= size:  # their later half goes on
+    if bar >= size:  # after the last bar of the table, its second half repeats
         bar = size // 2 + (bar - size // 2) % (size - size // 2)
     again[:] = 0
     in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
     for place in range(here.own_notes - 1, max(here.own_notes - count, 0) - 1, -1):
         onset, note, duration = recent[place % count]
         if here.bar_start - onset > LAGS[-1] * here.bar_length:
-            break  # nothing before it comes again
+            break  # nothing earlier is repeated
         program = note // rules.asked.pitch_count
         due = onset + one.loops[max(bar, 0), program] * here.bar_length
         if due == onset or not here.bar_start <= due < end:
@@ -191,7 +190,7 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
 
 @compiled_inside
 def play_as_long(words: Words, here: Row, duration: int, mask: Mask) -> None:
-    """Mask durations but one."""
+    """Mask all durations but one."""
     first, left = words.firsts, duration - here.extends * words.longest_duration
     is_over = left <= words.longest_duration
     for token in range(first[Kind.EXTEND], first[Kind.VELOCITY]):
@@ -201,12 +200,13 @@ def play_as_long(words: Words, here: Row, duration: int, mask: Mask) -> None:
 
 @compiled
 def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
-    """Set in masks (B, V) which ids may come next, by all the rules in their order.
+    """Set in `masks` (B, V) which ids may come next, by applying all rules in order.
 
-    First comes the grammar, which nothing can add to, but for given notes that others would close
-    off. Then what must hold: lengths, polyphony, the deadline. Then the given notes, of which bars
-    are as they are whatever is asked for; then chords, to which they are added. Last come rules of
-    style, of which each yields where it would leave nothing: the later, the sooner.
+    1. The grammar. No rule allows more, except given notes that other notes would shut out.
+    2. Hard rules: length, polyphony, the deadline.
+    3. Given notes. Given bars stay as they are, whatever is asked for.
+    4. Chords; given notes sound in addition to them.
+    5. Rules of style. A rule that would leave nothing is skipped, so earlier ones come first.
     """
     asked, given, words = rules.asked, rules.given, rules.words
     first, size, is_open = words.firsts, masks.shape[1], given.is_open
@@ -219,13 +219,13 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
         one = One(here, rows.latest[row], free_at, ends, new, steps, loops, recent, reach)
         kind, due = here.kind, given.ids[here.next_given]
         is_in_note = kind == Kind.NOTE or kind == Kind.EXTEND
-        is_between = not is_in_note and kind != Kind.POSITION  # notes or bars
+        is_between = not is_in_note and kind != Kind.POSITION  # between notes or bars
         admit(first, rules.followers[kind], here, free_at, mask)
         if kind == Kind.END:
             continue
         is_over = here.bar_count > asked.last_bar or here.bar_start >= here.limit
-        is_over |= here.bar_count > here.rest_after  # for now
-        if is_over and kind == Kind.BAR:  # which stands for End, but where it is for now
+        is_over |= here.bar_count > here.rest_after  # the row only waits for others
+        if is_over and kind == Kind.BAR:  # this Bar stands for End, unless the row only waits
             forbid(mask, 0, size)
             mask[Kind.PAD] = True
             continue
@@ -238,7 +238,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
             end_in_time(words, here, deadline, mask)
         elif asked.most_sounding < NEVER:
             keep_voices_free(rules, one, mask)
-        if due < 0:  # given bars are as they are
+        if due < 0:  # the tempo and meter of given bars are given, too
             keep_time(asked, first, here, mask)
         forbid(mask, first[Kind.POSITION] + max(here.limit - here.bar_start, 0), first[Kind.NOTE])
         if is_between and due < 0:
@@ -258,7 +258,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
 
 @compiled
 def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
-    """Take the next ids of each row, (B, T); Pad changes nothing."""
+    """Advance each row by its next ids, (B, T); Pad changes nothing."""
     for row in range(len(ids)):
         here, latest = rows.at[row], rows.latest[row]
         for token in ids[row]:
@@ -274,9 +274,9 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             rows.note_ends[row, note] = end
             rows.free_at[row, note] = end if rows.free_at[row, note] < NEVER else NEVER
             program = note // rules.asked.pitch_count
-            if latest[ONSET, program] != now:  # of a chord the lowest counts
+            if latest[ONSET, program] != now:  # in a chord, the lowest note counts
                 begin_note(latest, program, note % rules.asked.pitch_count, now, end)
-            if not is_given:  # what is given sounds already
+            if not is_given:  # given notes are counted separately
                 if rows.recent.shape[1] > 0:
                     place = here.own_notes % rows.recent.shape[1]
                     rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
@@ -287,7 +287,7 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
 
 @compiled_inside
 def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
-    """Mask other tempi and time signatures than those that are asked for."""
+    """Mask tempi and time signatures that were not asked for."""
     is_head = here.kind == Kind.BAR or here.kind == Kind.LENGTH
     if is_head and asked.tempo >= 0:
         forbid(mask, first[Kind.TEMPO], first[Kind.TEMPO] + asked.tempo)
@@ -305,7 +305,7 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
 
 @compiled_inside
 def keep_voices_free(rules: Rules, one: One, mask: Mask) -> None:
-    """Mask notes, and positions, where as many notes sound as may."""
+    """Mask notes and positions where the largest allowed number of notes already sounds."""
     first, here, most = rules.words.firsts, one.here, rules.asked.most_sounding
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         step = here.bar_start + token - first[Kind.POSITION]
@@ -317,9 +317,9 @@ def keep_voices_free(rules: Rules, one: One, mask: Mask) -> None:
 
 @compiled_inside
 def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends: Ints) -> int:
-    """Return the first step at which the piece could end with one more note, all given ones over.
+    """Return the first step at which the piece could end, if one more note begins.
 
-    It is after the latest step, and after all notes.
+    It is later than the current step, and all notes have ended by then, given ones too.
     """
     free, last_end = NEVER, 0
     for note in range(len(ends)):
@@ -343,10 +343,13 @@ def earliest_end(asked: Asked, here: Row, free_at: Ints, ends: Ints, given_ends:
 def note_deadline(rules: Rules, one: One, earliest: int) -> int:
     """Return the step by which the latest note, which begins now, has to end.
 
-    It is the piece's end in bars of this meter, or in the longest bars where that is too soon. At
-    the last chance for a note of the last bar another must be free to begin. Given notes need their
-    place in the polyphony from where they begin; and there the region ends, or a given note of the
-    same program and pitch begins.
+    It is the earliest of these:
+
+    - the end of the piece, in bars of this meter, or in the longest bars if that would be too soon;
+    - the last chance for a note of the last bar, if no other note could begin there;
+    - the step at which given notes use up the polyphony;
+    - the onset of a given note of the same program and pitch;
+    - the end of the region that is open to the program.
     """
     asked, given, here = rules.asked, rules.given, one.here
     most, last = asked.most_sounding, len(given.is_open) - 1
@@ -375,7 +378,7 @@ def note_deadline(rules: Rules, one: One, earliest: int) -> int:
 
 @compiled_inside
 def end_in_time(words: Words, here: Row, deadline: int, mask: Mask) -> None:
-    """Mask durations, and Extends, with which the latest note would end after a deadline."""
+    """Mask durations and Extends that would end the latest note after a deadline."""
     first, longest = words.firsts, words.longest_duration
     left = deadline - here.now - here.extends * longest
     forbid(mask, first[Kind.DURATION] + max(left, 0), first[Kind.VELOCITY])
@@ -385,7 +388,7 @@ def end_in_time(words: Words, here: Row, deadline: int, mask: Mask) -> None:
 
 @compiled_inside
 def any_pitched(parts: Parts, notes: Mask, begin: int) -> bool:
-    """Return whether a note (N,) with a pitch, and not before one, may come."""
+    """Return whether any note (N,) with a pitch, from number `begin` on, may come next."""
     pitch_count = len(notes) // len(parts.plays)
     for note in range(max(begin, 0), len(notes)):
         if notes[note] and parts.is_pitched[note // pitch_count]:
@@ -395,15 +398,15 @@ def any_pitched(parts: Parts, notes: Mask, begin: int) -> bool:
 
 @compiled_inside
 def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
-    """Mask what would not close a piece: on a triad, with all of its notes, the dominant before.
+    """Mask ids that would keep the piece from closing on a complete triad, after the dominant.
 
-    What is due waits for notes without which there would be none.
+    A given note that is due waits for notes that the triad needs before it.
     """
     asked, here, now, has_key = rules.asked, one.here, one.here.now, one.here.key >= 0
     first, (dominant, tonic) = rules.words.firsts, closing_triads(here.key)
     notes, is_due = mask[first[Kind.NOTE] : first[Kind.EXTEND]], due >= 0 and mask[due]
     if here.is_last and now == here.final_onset:
-        for triads in (tonic, dominant, ANY_TRIAD):  # the next, where one cannot be
+        for triads in (tonic, dominant, ANY_TRIAD):  # the first that is possible
             is_known = has_key or triads == ANY_TRIAD
             if is_known and find_triad(rules, one, triads, scratch, notes):
                 break
@@ -420,9 +423,9 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
 
 @compiled_inside
 def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
-    """Mask durations with which a note would sound on into a chord at the end that lacks it.
+    """Mask durations that would hold a note into a closing chord to which it does not belong.
 
-    Who plays chords strikes the last one anew: what still sounds of another would be its bass.
+    Programs that play chords hold no note into the final one, where it could become the bass.
     """
     asked, parts = rules.asked, rules.parts
     program, pitch = divmod(here.note, asked.pitch_count)
@@ -438,10 +441,10 @@ def end_before_cadence(rules: Rules, here: Row, mask: Mask) -> None:
 
 @compiled_inside
 def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
-    """Mask what would make the piece shorter or longer than it shall be.
+    """Mask ids that would make the piece shorter or longer than requested.
 
-    These are ends before the last bar or note, and there, while it has no note, End and another
-    bar; and many empty bars where no end is in sight.
+    These are End before the last bar or note, End and Bar in a last bar without a note, and another
+    Bar after many empty ones if no end is requested.
     """
     end = first[Kind.END]
     is_last, has_note = here.is_last, here.note_bar == here.bar_count
@@ -452,7 +455,7 @@ def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
             forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
         return
     if asked.notes:
-        # the grammar offers End only after a whole note
+        # the grammar allows End only after a complete note
         is_done = mask[end] and here.new_notes >= asked.notes
         if is_done:
             forbid(mask, 0, len(mask))
@@ -466,16 +469,16 @@ def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
 def keep_room(
     asked: Asked, first: Ints, whole_bars: Ints, here: Row, earliest: int, mask: Mask
 ) -> None:
-    """Mask bars so short that the notes could not end in the last one.
+    """Mask bars so short that notes could not end by the end of the last bar.
 
-    The last bar and an upbeat make a whole bar, but where they are given.
+    The last bar and an upbeat add up to a whole bar, unless the last bar is given.
     """
     latest = here.latest_end
     for number in range(len(whole_bars)):
         is_short = latest - asked.longest_bar + whole_bars[number] < earliest
         if is_short and here.bar_count < asked.last_bar:
             mask[first[Kind.BAR] + number] = False
-    least = earliest - (latest - here.bar_length)  # steps of this bar
+    least = earliest - (latest - here.bar_length)  # the fewest steps of this bar
     forbid(mask, first[Kind.LENGTH], min(first[Kind.LENGTH] + least - 1, first[Kind.TEMPO]))
     rest = here.bar_length - here.upbeat
     is_last = here.kind == Kind.BAR and here.bar_count == asked.last_bar
@@ -488,7 +491,7 @@ def keep_room(
 
 @compiled_inside
 def keep_to_region(first: Ints, bar_start: int, is_open: Bools, free_at: Ints, mask: Mask) -> None:
-    """Mask positions at which no note that may begin is free."""
+    """Mask positions at which no free note may begin."""
     pitch_count = len(free_at) // is_open.shape[1]
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         step, is_free = bar_start + token - first[Kind.POSITION], False
@@ -500,9 +503,10 @@ def keep_to_region(first: Ints, bar_start: int, is_open: Bools, free_at: Ints, m
 
 @compiled_inside
 def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, mask: Mask) -> None:
-    """Mask bars of another length than the one before, and shortened ones inside of the piece.
+    """Mask bars whose length differs from the one before, and shortened bars inside the piece.
 
-    Where bars are given they keep the meter, too. After a shortened one there comes its rest.
+    After given bars, the meter must stay the same, too. The bar after a shortened one is the rest
+    of it.
     """
     for number in range(len(whole_bars)):
         is_other = whole_bars[number] != here.whole_bar
@@ -522,7 +526,7 @@ def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, ma
 
 @compiled_inside
 def leave_end_alone(first: Ints, here: Row, mask: Mask) -> None:
-    """Mask the bars that stand for End where nothing else is left: it is no choice."""
+    """Mask Bars that stand for End if otherwise only End is left, so that there is no choice."""
     is_alone = not any_of(mask, first[Kind.POSITION], len(mask))
     if is_alone and mask[first[Kind.END]] and here.is_last:
         forbid(mask, first[Kind.BAR], len(mask))

@@ -1,4 +1,4 @@
-"""Seeds: notes that a person brings, from text or MIDI, fitted to a model's vocabulary."""
+"""Seeds: notes that a person brings, as text or MIDI, fitted to a model's vocabulary."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from generation.note_text import SeedError, ambiguous_chords, parse_seed_notes
 if TYPE_CHECKING:
     from data.style import Style
 
-Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or what is in the file
-Voice: TypeAlias = int | str  # an instrument of a vocabulary, from 1 without drums, or its name
+Midi: TypeAlias = str | Path | pretty_midi.PrettyMIDI  # a path, or the content of a file
+Voice: TypeAlias = int | str  # the number of a vocabulary's instrument, from 1, or its name
 
-MOST_OCTAVES = 10  # that MIDI's pitches span
+MOST_OCTAVES = 10  # the span of MIDI's pitches
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,10 @@ class Seed:
     """What a piece is given: notes that are kept, and where new ones may begin.
 
     Attributes:
-        score: the notes, with tokens for everything in it; it may be empty.
-        is_open: bool (P, S), whether new notes of each of the vocabulary's programs may begin at
-            each grid step; later they may.
-        changes: a clause for each thing that was changed to fit the vocabulary.
+        score: the notes; the vocabulary has tokens for everything in it. It may be empty.
+        is_open: bool (P, S), whether new notes of each program of the vocabulary may begin at each
+            grid step; after these steps, they always may.
+        changes: a clause for each change that was made to fit the vocabulary, for messages.
     """
 
     score: Score
@@ -54,7 +54,7 @@ class Seed:
 
     @property
     def end_step(self) -> int:
-        """The step from which on everything is open: S."""
+        """S: the step from which all programs may begin notes."""
         return int(self.is_open.shape[1])
 
     @property
@@ -69,18 +69,19 @@ class Seed:
 
     @property
     def first_open_bar(self) -> int:
-        """The index of the bar in which that step lies."""
+        """The index of the bar in which `first_open_step` lies."""
         return int(np.searchsorted(self.score.bar_starts, self.first_open_step, side="right")) - 1
 
     def at_tempo(self, tempo_bpm: int) -> Seed:
-        """Return the seed at another tempo, which the vocabulary must have."""
+        """Return the seed at another tempo; the vocabulary must have it."""
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
 
     def in_ranges(self, ranges: Mapping[int, tuple[int, int]], vocabulary: Vocabulary) -> Seed:
-        """Return the seed with what programs play that add nothing in octaves of their ranges.
+        """Return the seed with its finished voices moved by octaves into the ranges of programs.
 
-        It moves as a whole, where most of the notes are out of the range, to where the fewest are.
+        A voice moves as a whole, only if no new notes join its program and most of its notes lie
+        outside the range. It moves to where the fewest do.
         """
         notes, programs = self.score.notes.copy(), np.array(vocabulary.programs)
         for program in programs[~self.is_open.any(axis=1)].tolist():
@@ -90,10 +91,10 @@ class Seed:
         return replace(self, score=replace(self.score, notes=notes))
 
     def played_by(self, voice: Voice, vocabulary: Vocabulary) -> Seed:
-        """Return a seed of one voice, played by an instrument of the vocabulary.
+        """Return the seed, which has one voice, played by another instrument of the vocabulary.
 
         Raises:
-            SeedError: it has several voices, or the vocabulary has no such voice.
+            SeedError: the seed has several voices, or the vocabulary has no such voice.
         """
         if len(np.unique(self.score.notes["program"])) > 1:
             raise SeedError("the seed has several voices: give one, or leave out --voice")
@@ -109,17 +110,17 @@ def no_seed(vocabulary: Vocabulary) -> Seed:
 
 
 def continued(score: Score, vocabulary: Vocabulary, changes: Sequence[str] = ()) -> Seed:
-    """Return a seed after whose bars the model goes on."""
+    """Return a seed that the model continues after the last bar."""
     return Seed(score, _closed(vocabulary, int(score.bar_starts[-1])), tuple(changes))
 
 
 def continued_at_once(
     score: Score, vocabulary: Vocabulary, changes: Sequence[str] = (), opens: int = 0
 ) -> Seed:
-    """Return a seed after whose last note the model goes on, in the same bar if there is room.
+    """Return a seed that the model continues after the last note, in the same bar if there is room.
 
-    Where it `opens` only at a later step, its last notes are held until then: a model that hardly
-    rests begins a note at that step.
+    If `opens` is a later step, the model continues there, and the last notes are held until then: a
+    model that hardly rests then begins a note at that step.
     """
     notes = score.notes.copy()
     ends = notes["onset"].astype(np.int64) + notes["duration"]
@@ -132,19 +133,19 @@ def continued_at_once(
 
 
 def _closed(vocabulary: Vocabulary, end_step: int) -> Bools:
-    """Return a region (P, S) in which nothing new begins before a step."""
+    """Return a region (P, S) in which nothing new may begin before `end_step`."""
     return np.zeros((len(vocabulary.programs), end_step), dtype=bool)
 
 
 def accompanied(seed: Seed, vocabulary: Vocabulary, joining: Sequence[int] | None = None) -> Seed:
-    """Return a seed whose instruments are joined by others from its first note on.
+    """Return a seed that other programs may join from its first note on.
 
-    One that sounds for less than half of the time is joined too, where it rests; a part that has a
-    name is not, for it rests as it likes.
+    A program of the seed that sounds for less than half of the time gets new notes where it rests.
+    A part with a name does not, because its rests are its own.
 
     Args:
         seed: the seed.
-        vocabulary: of the model.
+        vocabulary: the vocabulary of the model.
         joining: the programs that join; None: all others.
     """
     notes, size = seed.score.notes, seed.end_step
@@ -164,13 +165,13 @@ def accompanied(seed: Seed, vocabulary: Vocabulary, joining: Sequence[int] | Non
 def rewritten(
     score: Score, vocabulary: Vocabulary, bars: range, programs: Sequence[int] = ()
 ) -> Seed:
-    """Return a piece as a seed, some bars of which are to be written anew.
+    """Return a piece as a seed, with some of its bars open to be rewritten.
 
     Args:
         score: the piece, fitted to the vocabulary.
-        vocabulary: of the model.
-        bars: their indices, from 0.
-        programs: whose notes they are; none: everyone's.
+        vocabulary: the vocabulary of the model.
+        bars: the indices of the bars to rewrite, from 0.
+        programs: the programs to rewrite; empty: all.
     """
     is_open = _closed(vocabulary, int(score.bar_starts[-1]))
     begin, end = score.bar_starts[[bars.start, bars.stop]]
@@ -182,13 +183,14 @@ def rewritten(
 
 
 def repeating(score: Score, repeat: Repeat, vocabulary: Vocabulary) -> Seed | None:
-    """Return a piece up to the end of a passage that comes again there, as a seed.
+    """Return a piece as a seed that ends with a repeated passage.
 
-    What is written after it is left out. In the passage stands what stood before: everything, or
-    the melody, around which the other programs are to be written anew.
+    Everything after the passage is left out. The passage itself is copied from where it was first:
+    all programs, or only the melody, with the other programs open to be rewritten around it.
 
     Returns:
-        None where the passage reaches into the last bar, or nothing stood there or ends it.
+        The seed, or None if the passage reaches into the last bar, if there is nothing to copy, or
+        if no note is left in the bars at its end.
     """
     begin, end, lag = repeat.begin_step, repeat.end_step, repeat.lag_steps
     starts = score.bar_starts
@@ -227,17 +229,18 @@ def seed_from_notes(
 
     Args:
         text: the notes.
-        vocabulary: of the model.
-        constraints: their programs (one a voice of the text, from the top: the tune's, then
-            rising), time signature and tempo hold for the seed too. Without: the vocabulary's
-            programs but drums, and its `usual_meter` and `usual_tempo`; 120 where it has no tempi.
-        style: of the model, which knows the tune's program, and what is usual.
+        vocabulary: the vocabulary of the model.
+        constraints: the seed has their programs, time signature and tempo. The voices of the text
+            take the programs in order: the one that plays tunes, then the others, ascending. By
+            default, the programs are all but drums, and meter and tempo are the vocabulary's
+            `usual_meter` and `usual_tempo`, or 120 if it has no tempi.
+        style: the style of the model, which knows the program that plays tunes, and what is usual.
 
-    The velocity is the middle one of the vocabulary's.
+    The velocity of the notes is the middle one of the vocabulary's.
 
     Raises:
         SeedError: the text cannot be read.
-        ConstraintError: the vocabulary lacks what is asked for.
+        ConstraintError: the vocabulary lacks something that is asked for.
     """
     vocabulary = constraints.retimed(vocabulary)
     tempo = constraints.tempo_number(vocabulary)
@@ -267,9 +270,9 @@ def seed_from_midi(
 
     Args:
         midi: the path of a file, or the object.
-        vocabulary: of the model.
-        bars: how many, an upbeat before bar 1 not counted; None: all.
-        from_bar: number of the first, from 1; bar 1 brings its upbeat.
+        vocabulary: the vocabulary of the model.
+        bars: how many bars to take, not counting an upbeat before bar 1; None: all.
+        from_bar: the number of the first bar, from 1; bar 1 includes its upbeat.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -298,7 +301,7 @@ def seed_from_midi(
 def given_from_midi(
     midi: Midi, vocabulary: Vocabulary, *, voices: Sequence[Voice] = (), tune: int | None = None
 ) -> Seed:
-    """Return whole voices of a MIDI file or a pretty_midi object, to keep (see `voices_of`).
+    """Return whole voices of a MIDI file or a pretty_midi object as a seed (see `voices_of`).
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such voice, or no music in it.
@@ -314,18 +317,19 @@ def given_from_midi(
 def voices_of(
     score: Score, vocabulary: Vocabulary, voices: Sequence[Voice] = (), *, tune: int | None = None
 ) -> Seed:
-    """Return whole voices of a piece as a seed: others may play around them, from beginning to end.
+    """Return whole voices of a piece as a seed, around which other programs may play throughout.
 
     Args:
-        score: voices of which those with these instruments are taken, or else those with these
-            numbers, from the highest down; as many as are asked for are taken in order.
-        vocabulary: of the model.
-        voices: which of the vocabulary's instruments play them; none: the first of its parts that
-            the piece names, or else the one that plays tunes.
-        tune: the program that plays tunes, as `Style.tune` knows it; None: the vocabulary's first.
+        score: the piece. For each instrument in `voices`, the voice with that instrument is taken;
+            if there is none, the voice with its number, counted from the highest down, or the
+            highest one left.
+        vocabulary: the vocabulary of the model.
+        voices: the instruments of the vocabulary that play the kept voices; empty: the one that
+            plays tunes, or the first of the vocabulary's named parts that the piece has.
+        tune: the program that plays tunes (`Style.tune`); None: the vocabulary's first.
 
     Raises:
-        SeedError: the vocabulary, or the piece, has no such voice; no voice is left to write.
+        SeedError: the vocabulary or the piece lacks a voice, or no voice is left to write.
     """
     there = high_to_low(score)
     if not there:
@@ -334,7 +338,7 @@ def voices_of(
     if voices:
         programs = sorted({program_of(voice, vocabulary) for voice in voices})
         numbers = [_pitched(vocabulary.programs).index(program) + 1 for program in programs]
-    else:  # who plays tunes, or a part by its name; else the highest voice is taken
+    else:  # the program of tunes, or a named part; failing that, the highest voice is taken
         named = sorted(p for p in there if p < len(vocabulary.grid.parts))
         first = program_of(1, vocabulary) if tune is None else tune
         programs = [first] if first in there and first not in named else named[:1] or [first]
@@ -377,14 +381,14 @@ def rewrite_from_midi(
     bars: tuple[int, int | None] | None = None,
     voices: Sequence[Voice] = (),
 ) -> Seed:
-    """Return a MIDI file, or a pretty_midi object, some bars of which are to be written anew.
+    """Return a MIDI file, or a pretty_midi object, as a seed with some bars to be rewritten.
 
     Args:
         midi: the path of a file, or the object.
-        vocabulary: of the model.
-        bars: the numbers of the first and the last, an upbeat being bar 0; None as the last: to
-            the end; None: all.
-        voices: which of the vocabulary's instruments; none: those in the piece.
+        vocabulary: the vocabulary of the model.
+        bars: the numbers of the first and the last bar to rewrite; an upbeat is bar 0. If the last
+            is None, rewrite to the end. None: all bars.
+        voices: the instruments of the vocabulary to rewrite; empty: those in the piece.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -403,14 +407,18 @@ def rewrite_from_midi(
         raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
     programs = [program_of(voice, vocabulary) for voice in voices]
     programs = programs or np.unique(fitted.notes["program"]).tolist()
-    # a bar of an unknown meter may have become several
+    # a bar whose meter the vocabulary lacks may have become several bars
     begin, stop = np.searchsorted(fitted.bar_starts, lines[[first - 1 + upbeat, end + upbeat]])
     seed = rewritten(fitted, vocabulary, range(begin, stop), programs)
     return replace(seed, changes=(*apart, *changes))
 
 
 def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
-    """Return the program of an instrument of the vocabulary."""
+    """Return the program of one of the vocabulary's instruments.
+
+    Raises:
+        SeedError: the vocabulary has no such voice.
+    """
     programs = _pitched(vocabulary.programs)
     if isinstance(voice, str):
         names = [instrument_name(program, vocabulary.grid) for program in programs]
@@ -424,7 +432,10 @@ def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
 
 
 def _way_into(ends: tuple[int, int], pitch: Ints, vocabulary: Vocabulary) -> int:
-    """Return by how many semitones, in octaves, pitches move of which most are beyond the ends."""
+    """Return how many semitones to move pitches by, in octaves, to bring them between two ends.
+
+    It is 0 unless most pitches lie beyond the ends.
+    """
     known = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
     octaves = range(-MOST_OCTAVES * OCTAVE, MOST_OCTAVES * OCTAVE + 1, OCTAVE)
     ways = [way for way in octaves if pitch.min() + way in known and pitch.max() + way in known]
@@ -438,9 +449,9 @@ def _pitched(programs: Sequence[int]) -> list[int]:
 
 
 def _to_its_end(score: Score) -> Score:
-    """Return a piece with as many bars more, like its last, as its last note sounds through.
+    """Return a piece with enough bars added, each like the last one, to hold its last note.
 
-    An upbeat and the last bar make a whole one, if that has room for the note.
+    The last bar and an upbeat add up to a whole bar, if the note fits.
     """
     *meter, _ = score.bars[-1].tolist()
     whole = score.grid.bar_steps(*meter)
@@ -456,9 +467,12 @@ def _to_its_end(score: Score) -> Score:
 
 
 def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary, list[str]]:
-    """Return a Score with a note, the name of its source, and the vocabulary and what changed.
+    """Read music: return the Score, the name of its source, and the vocabulary and changes.
 
-    That is as `score_of` has it.
+    The vocabulary and the changes are those that `score_of` returns.
+
+    Raises:
+        FileNotFoundError, MidiError: there is no such file, or no note in it.
     """
     if isinstance(midi, pretty_midi.PrettyMIDI):
         events, name = pretty_midi_events(midi), "the pretty_midi object"
@@ -473,14 +487,19 @@ def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary, l
 def score_of(
     events: Events, vocabulary: Vocabulary, blame: str = ""
 ) -> tuple[Score, Vocabulary, list[str]]:
-    """Bring events to a vocabulary's grid, tracks apart; `blame` begins messages.
+    """Put events on a vocabulary's grid, with tracks kept apart (`with_tracks_apart`).
+
+    Args:
+        events: the notes and meters of a file.
+        vocabulary: the vocabulary of the model.
+        blame: a text that begins the messages of errors, such as the file's name.
 
     Returns:
-        The Score; the vocabulary at its tempo, where that has only one; a clause for each program
-        that several tracks share and others play (`with_tracks_apart`).
+        The Score; the vocabulary, at the Score's tempo if it has a single tempo; and a clause for
+        each program whose tracks were given to other programs.
 
     Raises:
-        MidiError: times or values that no music has.
+        MidiError: the events have times or values that no music has.
     """
     changes: list[str] = []
     if not vocabulary.grid.parts:

@@ -1,4 +1,4 @@
-"""Sequences that are no music, written by a model that learned from a `.jsonl` or `.npy` file.
+"""Write sequences that are not music, with a model that learned from a `.jsonl` or `.npy` file.
 
 model = load("runs/steps")
 rows = write(model, [3, 7, 11], count=20)
@@ -30,13 +30,13 @@ from model.sampling import sample
 from model.serialization import ModelFileError, load_model_file
 from model.steps import SideArrays
 
-LONGEST = 10_000  # ids that are written of a sequence that does not end by itself
+LONGEST = 10_000  # ids after which a sequence ends if the model does not end it
 ROWS = 64  # sequences that are written side by side
 
 
 @dataclass(frozen=True)
 class SequenceModel:
-    """A trained decoder, the ids that it knows, and what is known of its training."""
+    """A trained decoder, the ids that it knows, and the record of its training."""
 
     network: Network
     vocabulary: IdVocabulary
@@ -48,15 +48,15 @@ class SequenceModel:
         return Engine(self.network)
 
     def rebase(self, history: Ids) -> Ints:
-        """Return the prompt with which a sequence goes on where the context is full."""
+        """Return the prompt from which a sequence goes on when the context is full."""
         return rebase(history.astype(np.int64), self.network.config.context_length)
 
 
 def load(path: str | Path) -> SequenceModel:
-    """Return the model of sequences in a `model.safetensors` file, or in the folder of a run.
+    """Load the model of sequences in a `model.safetensors` file, or in the folder of a run.
 
     Raises:
-        ModelFileError: there is no such file, or no such model in it.
+        ModelFileError: there is no such file, or it does not hold a model of sequences.
     """
     path = model_path(path)
     content = load_model_file(path)
@@ -72,20 +72,20 @@ def load(path: str | Path) -> SequenceModel:
 
 @dataclass
 class _Written:
-    """How far some rows are."""
+    """How far B rows are."""
 
-    ids: int  # that each has after the seed
-    is_over: Bools  # (B,)
+    ids: int  # how many ids each row has after the seed
+    is_over: Bools  # (B,) whether each row has ended
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The grammar of sequences (`model/sampling.py`): ids in any order, then End.
+    """The grammar of sequences for `model/sampling.py`: ids in any order, then End.
 
     Attributes:
-        vocabulary: of the model.
-        is_begun: whether an id stands there already; a sequence has one at least.
-        length: after how many ids every row ends; None: where the model ends it.
+        vocabulary: the vocabulary of the model.
+        is_begun: whether the sequence has an id already; End may not come before the first one.
+        length: the number of ids after which every row ends; None: the model ends it.
     """
 
     vocabulary: IdVocabulary
@@ -94,7 +94,7 @@ class _Rules:
     guidance = 0.0
 
     def allowed(self, state: _Written) -> Bools:
-        """Return bool (B, V): what may come next."""
+        """Return bool (B, V), which ids may come next."""
         can_go_on = state.ids < (self.length or LONGEST)
         can_end = self.length is None and (self.is_begun or state.ids > 0)
         allowed = np.zeros((len(state.is_over), self.vocabulary.size), dtype=bool)
@@ -104,12 +104,12 @@ class _Rules:
         return allowed
 
     def advance(self, state: _Written, ids: Ids) -> None:
-        """Take one token (B,) a row."""
+        """Advance each row by one id, (B,)."""
         state.ids += 1
         state.is_over |= ids == Kind.END
 
     def side(self, state: _Written, ids: Ids) -> SideArrays:
-        """Refuse: there is no side input."""
+        """Raise an error: sequences have no side input."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ def _steps(
     sampling: SamplingOptions | None,
     generator: np.random.Generator,
 ) -> Iterator[Ids]:
-    """Yield the ids (B,) that follow a seed, step by step; below 0 in rows that are over."""
+    """Yield the ids (B,) that follow a seed, step by step; they are below 0 in rows that ended."""
     known = model.vocabulary.ids
     for number in seed:
         if not 0 <= number < known:
@@ -149,11 +149,11 @@ def stream(
     """Yield the ids that follow a seed, each as soon as it is written.
 
     Args:
-        model: of sequences.
-        seed: the first ids; none: the model begins by itself.
-        length: how many ids to write; None: until the model ends the sequence, 10,000 at most.
-        sampling: temperature and filters; None: as the model has learned.
-        random_seed: the same number, the same ids.
+        model: from `load`.
+        seed: the first ids; empty: the model begins.
+        length: how many ids to write; None: until the model ends the sequence, at most 10,000.
+        sampling: temperature and filters; None: the probabilities as learned.
+        random_seed: the same number gives the same ids.
 
     Raises:
         ValueError: an id that the model does not know.
@@ -173,7 +173,7 @@ def write(
     sampling: SamplingOptions | None = None,
     random_seed: int = 0,
 ) -> list[list[int]]:
-    """Return sequences, the seed in each.
+    """Return sequences, each of which begins with the seed.
 
     Args:
         model, seed, length, sampling, random_seed: as in `stream`.
@@ -193,10 +193,12 @@ def write(
 
 
 def save(rows: Sequence[Sequence[int]], path: Path) -> None:
-    """Write sequences to a file: `.npy` an array, `.jsonl` a list a line; training reads both.
+    """Write sequences to a file: an array to `.npy`, or one list per line to `.jsonl`.
+
+    Training can read both.
 
     Raises:
-        ValueError: they are not equally long, as those of an array are.
+        ValueError: the file is `.npy`, and the sequences differ in length.
         OSError: the file cannot be written.
     """
     if path.suffix == ".npy" and len({len(row) for row in rows}) > 1:

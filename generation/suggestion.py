@@ -1,4 +1,4 @@
-"""Which chords a model would have in a bar."""
+"""Suggest chords for a bar, by letting the model write it many times."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SAMPLES = 24
 
 
 def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> Iterator[list[str]]:
-    """Yield the symbols of the chords that a model has most often in a bar, the likeliest first.
+    """Yield the symbols of the chords that a model plays most often in a bar, the likeliest first.
 
-    It writes what is asked for SAMPLES times, as far as that bar, and the chords of what it wrote
-    are found (data/harmony.py): the one that is longest in the bar counts. Until then there are
-    none: whoever stops asking, stops it.
+    The model writes the request SAMPLES times, up to that bar. In each version the chords are found
+    (data/harmony.py), and the one that lasts longest in the bar counts. While the model writes, the
+    function yields empty lists, so a caller can stop it by no longer asking.
 
     Args:
         model: from `load`.
-        request: what the piece is; in `constraints.chords` the bar has "N.C.", or anything.
+        request: the piece; in `constraints.chords`, the bar has "N.C.", or nothing is asked for it.
         bar: the index of the bar in the piece.
-        count: how many chords, at most.
+        count: the largest number of chords.
 
     Raises:
-        ConstraintError: something that can never be.
+        ConstraintError: the request can never be met.
     """
     sampling = SamplingOptions()
     request = replace(request, samples=SAMPLES, candidates=1, sampling=sampling)
@@ -53,7 +53,7 @@ def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> 
 
 
 def _chord_of_bar(piece: Piece, bar: int) -> Chord | None:
-    """Return the chord that is longest in a bar of a piece; None: there is none."""
+    """Return the chord that lasts longest in a bar of a piece; None: there is none."""
     starts = piece.score.bar_starts.tolist()
     if bar + 1 >= len(starts):
         return None

@@ -1,4 +1,4 @@
-"""Pieces while a model writes them, a token at a time, and passages that come again in them."""
+"""Write the pieces of a request token by token, choose among candidates, and add repeats."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from model.sampling import sample
 
 Notes: TypeAlias = list[tuple[int, StreamedNote]]  # each with the number of its piece, from 0
 
-BARS_AT_ONCE = 2  # after which a critic that weighs moves chooses one of the candidates
-BARS_OF_STATISTICS = 4  # and one that does not
-SIDE_BY_SIDE = 128  # pieces at most; their caches take 300 MB at width 128, guided twice that
+BARS_AT_ONCE = 2  # a critic that weighs moves chooses among the candidates after so many bars
+BARS_OF_STATISTICS = 4  # a critic that does not chooses after so many
+SIDE_BY_SIDE = 128  # pieces at most; caches take 300 MB at width 128, with guidance twice that
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Piece:
 
     Attributes:
         ids: (T,) its tokens, from Start to End.
-        score: the music that they encode.
-        given: what was given, all of which is in it.
-        likeness: how like training pieces it is (`rank`); nan where that was not asked.
-        chords: those that were asked for.
+        score: the music that the tokens encode.
+        given: what was given; the piece contains all of it.
+        likeness: how much it resembles training pieces (`rank`); nan if that was not computed.
+        chords: the chords that were asked for.
         is_whole: whether it is written to its end.
     """
 
@@ -62,13 +62,13 @@ class Piece:
 
     @property
     def is_given(self) -> Bools:
-        """Whether each note of the score, (N,), was given."""
+        """Bool (N,), which notes of the score were given."""
         names = ["onset", "program", "pitch"]
         return np.isin(self.score.notes[names], self.given.seed.score.notes[names])
 
     @property
     def harmony(self) -> list[Span]:
-        """The chords of the piece: those that were asked for, and elsewhere those that it has."""
+        """The chords of the piece: the requested ones, and elsewhere those found in its notes."""
         found = [
             span
             for span in chords_of(self.score)
@@ -88,7 +88,7 @@ class Piece:
         return new.excerpt(self.first_new_bar, len(self.score.bars))
 
     def without_given(self, vocabulary: Vocabulary) -> Piece:
-        """Return what `new_notes` returns as a piece, with the chords that were asked for there."""
+        """Return the music of `new_notes` as a piece, with the chords that were asked for in it."""
         begin = int(self.score.bar_starts[self.first_new_bar])
         chords = tuple(
             span._replace(begin=max(span.begin - begin, 0), end=span.end - begin)
@@ -102,26 +102,27 @@ class Piece:
 def rank(
     model: Model, pieces: Sequence[Piece], constraints: Constraints = UNCONSTRAINED
 ) -> list[Piece]:
-    """Return the pieces, the best first, each with its likeness.
+    """Return the pieces, best first, each with its likeness.
 
-    Last come those in which programs are silent that were asked for, and before these what goes
-    beyond all training pieces (`Style.is_exceeded_by`). Else those come first that are most like
-    training pieces (`judged`).
+    Pieces in which fewer of the requested programs are silent come first. Among these, pieces that
+    go beyond every training piece (`Style.is_exceeded_by`) come last. The rest is decided by how
+    much a piece resembles training pieces (`judged`).
     """
     found = judged(model, pieces)
     return sorted(found, key=lambda piece: standing(model, piece, constraints))
 
 
 def critic_of(model: Model) -> Critic | None:
-    """Return the critic that says which pieces are most like training pieces, if there is one."""
+    """Return the model's critic, which says how much a piece resembles training pieces, or None."""
     critic = model.style.critic
     return critic if critic is not None and critic.is_current else None
 
 
 def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
-    """Return pieces with their likeness.
+    """Return pieces with their likeness: the greater, the better.
 
-    It is what the model's critic (data/critic.py) says, or without one minus the nats per note.
+    The model's critic (data/critic.py) computes it. Without a critic, it is minus the nats per
+    note.
     """
     critic = critic_of(model)
     if critic is not None:
@@ -132,13 +133,13 @@ def judged(model: Model, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def standing(model: Model, piece: Piece, constraints: Constraints) -> tuple[int, bool, float]:
-    """Return where a judged piece stands among others, the less the better (`rank`)."""
+    """Return the sort key of a judged piece; the best piece has the smallest (`rank`)."""
     silent = len(silent_programs(piece.score, model.vocabulary, constraints))
     return silent, model.style.is_exceeded_by(piece.score), -piece.likeness
 
 
 def silent_programs(score: Score, vocabulary: Vocabulary, constraints: Constraints) -> list[int]:
-    """Return which of the programs that were asked for play no note of a piece."""
+    """Return which of the requested programs play no note in a piece."""
     asked = [] if constraints.programs is None else constraints.playing(vocabulary)
     return sorted({*asked} - {*score.notes["program"].tolist()})
 
@@ -146,9 +147,9 @@ def silent_programs(score: Score, vocabulary: Vocabulary, constraints: Constrain
 def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
     """Yield how unlikely the model finds the new notes of each piece, in nats per note.
 
-    The likelihood is the model's own, as model/scoring.py defines it, from the first choice on and
-    with nothing given: the notes that were kept after it count too, for they have to follow from
-    what was written before them.
+    The likelihood is that of model/scoring.py, from the model's first choice on, as if nothing were
+    given. So kept notes after that choice count too: they have to follow from what was written
+    before them.
     """
     for first in range(0, len(pieces), SIDE_BY_SIDE):
         some = pieces[first : first + SIDE_BY_SIDE]
@@ -159,25 +160,25 @@ def _nats_per_note(model: Model, pieces: Sequence[Piece]) -> Iterator[float]:
 
 
 class Writing:
-    """The pieces of a request while a model writes them: to iterate over it writes, token by token.
+    """The pieces of a request; iterating over this object writes them, token by token.
 
-    Each turn gives the new notes that it completes; of several candidates none. Whoever stops
-    asking, stops it.
+    Each turn yields the new notes that it completes, or none if there are several candidates. A
+    caller stops the writing by no longer iterating.
 
-    Pieces from nothing take the form of a training piece: passages of it come again. Such a piece
-    is first written without them. What follows the first of them is then written anew, and its
-    notes are given at the end.
+    A piece from nothing takes the form of a training piece, in which passages repeat. It is first
+    written without repeats. Then everything from the first repeat on is rewritten, and those notes
+    are yielded at the end.
 
-    A tune that lies octaves away from where training pieces have its instrument is read there, and
-    is put back: the model has heard nothing under another. In strict counterpoint, and with chords
-    that hold, which note is the lowest matters, so there it stays.
+    A given tune that lies octaves outside the range of its instrument in training pieces is moved
+    into that range for the model, and moved back in the result. In strict counterpoint and with
+    requested chords it stays, because there it matters which note is the lowest.
 
     Attributes:
-        request, model, sampling: what is asked, of which model, and how that samples.
-        pieces: those that are written, which are all once there is no other turn.
+        request, model, sampling: the request, the model, and the options that it samples with.
+        pieces: the pieces that are complete; all of them after the last turn.
 
     Raises:
-        ConstraintError: something that can never be; before the first turn.
+        ConstraintError: the request can never be met; raised before the first turn.
     """
 
     def __init__(self, model: Model, request: Request) -> None:
@@ -190,11 +191,11 @@ class Writing:
         self.request, self.pieces = request, list[Piece]()
         self.model, self._grammar = request.to(model)
         self.sampling = request.sampling or model.sampling
-        self._rows: _Rows | None = None  # the pieces that are written now
+        self._rows: _Rows | None = None  # the pieces that are being written
 
     @property
     def progress(self) -> float:
-        """The share that is written, 0 to 1, without what is written anew."""
+        """The share that is written, from 0 to 1, not counting what is rewritten for repeats."""
         rows = self._rows
         many = self.request.candidates
         now = rows.count / many * self._grammar.progress(rows.state) if rows else 0
@@ -202,19 +203,19 @@ class Writing:
 
     @property
     def bars_written(self) -> int:
-        """How many whole bars each piece has that is written now, at least."""
+        """The number of whole bars that every piece being written has."""
         return int(self._rows.state.at["bar_count"].min()) - 1 if self._rows else 0
 
     @property
     def drafts(self) -> list[Piece]:
-        """The pieces, those that are written now as far as they are."""
+        """The complete pieces, and those being written as far as they are."""
         return self.pieces + (self._rows.pieces if self._rows else [])
 
     def __iter__(self) -> Iterator[Notes]:
         samples, seed = self.request.samples, self.request.random_seed
         candidates, rng = self.request.candidates, np.random.default_rng(seed)
         at_once = max(SIDE_BY_SIDE // candidates, 1)
-        for first in range(0, samples, at_once):  # in turns, which take no more memory
+        for first in range(0, samples, at_once):  # in groups, to bound the memory
             state = self._begin(min(at_once, samples - first), rng)
             drawn = state.rows
             rows = self._rows = _Rows(self, self._grammar, state, rng)
@@ -233,18 +234,18 @@ class Writing:
                     yield from self._write_anew(first + number, form, own)
 
     def _begin(self, count: int, rng: np.random.Generator) -> ConstrainedState:
-        """Begin pieces; what they are to be like is drawn where nothing that is given tells it."""
+        """Begin pieces; draw their key, programs, rhythm and so on, unless given notes decide."""
         grammar, style, asked = self._grammar, self.model.style, self.request.constraints
         vocabulary, given = grammar.vocabulary, grammar.given.seed.score
         finals = style.draw_final_positions(count, rng, grammar.meter)
         if grammar.joined_end >= 0:
             finals[:] = grammar.joined_end
-        elif grammar.has_end:  # at the bar line where no training piece ends in this meter
+        elif grammar.has_end:  # at the bar line if no training piece ends in this meter
             finals = finals.clip(0)
-            if not (self._is_strict or style.mostly_closes):  # or where they all fade out
+            if not (self._is_strict or style.mostly_closes):  # or if training pieces fade out
                 finals[:] = 0
         beat = vocabulary.grid.steps_per_beat
-        if grammar.given.bars:  # whose bars are regular goes on with such
+        if grammar.given.bars:  # regular given bars are followed by regular bars
             may_be = asked.regular_bars is None and vocabulary.grid.has_meter
             regular = np.ones(count, dtype=bool) if may_be and has_regular_bars(given) else None
             steps = style.draw_rhythms(
@@ -262,21 +263,21 @@ class Writing:
         keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
         steps = style.draw_rhythms(count, rng, beat)
         playing = ensembles or [tuple(grammar.programs)] * count
-        # with chords what comes again is what they say
+        # requested chords decide what repeats
         loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)
         regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
         playable = self._playable(ensembles, rng, count)
         return grammar.begin(count, finals, keys, ensembles, steps, loops, regular, playable)
 
     def choose(self, candidates: Sequence[Piece]) -> int:
-        """Return which of the candidates is the best, as far as they are written."""
+        """Return the index of the best candidate, as far as they are written."""
         if len(candidates) == 1:
             return 0
         best = rank(self.model, candidates, self.request.constraints)[0]
         return [piece.ids is best.ids for piece in candidates].index(True)
 
     def _ensembles(self, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-        """Draw the programs that play in each piece, those that are given too; none: all may."""
+        """Draw the programs of each piece, which include the given ones; empty: all may play."""
         grammar = self._grammar
         if not grammar.is_of_many or self.request.constraints.programs is not None:
             return []
@@ -286,9 +287,10 @@ class Writing:
     def _playable(
         self, ensembles: Sequence[Sequence[int]], rng: np.random.Generator, count: int
     ) -> Bools | None:
-        """Draw which notes may be new in each piece; None: any, as chords may need them.
+        """Draw which notes may be new in each piece, (B, N).
 
-        What goes on from given notes of many programs keeps to the registers that these have.
+        Music that goes on from given notes of many programs keeps to the registers of these. None:
+        any note, because there are no registers or because requested chords may need them.
         """
         grammar = self._grammar
         given, registers = grammar.given, self.model.style.draw_registers(rng, ensembles)
@@ -297,7 +299,7 @@ class Writing:
         return grammar.within(registers) if registers and not grammar.chords else None
 
     def _put_back(self, piece: Piece) -> Piece:
-        """Return a piece with its given notes in the octaves in which they were given."""
+        """Return a piece with its given notes moved back to the octaves where they were given."""
         read, vocabulary = piece.given.seed, self._grammar.vocabulary
         if self._given is None or np.array_equal(self._given.score.notes, read.score.notes):
             return piece
@@ -309,14 +311,14 @@ class Writing:
         return replace(piece, ids=ids, score=score, given=tokens)
 
     def _rng(self, number: int) -> np.random.Generator:
-        """Return the random numbers of a piece, by its number."""
+        """Return the random generator of a piece, by its number."""
         return np.random.default_rng((self.request.random_seed, number))
 
     def _draw_forms(self, rows: _Rows, first: int) -> None:
-        """Draw the forms of pieces from nothing whose second bar begins."""
+        """Draw forms for those pieces from nothing whose second bar has just begun."""
         bars, state, vocabulary = self._grammar.length.bars, rows.state, self.model.vocabulary
         if not bars or self._grammar.given.bars or self.request.constraints.chords:
-            return  # with chords what comes again is what they say
+            return  # requested chords decide what repeats
         is_bar = vocabulary.kind_of[rows.ids] == Kind.BAR
         begun = is_bar & (state.at["bar_count"] == 2)
         for row in np.flatnonzero(begun).tolist():
@@ -329,11 +331,11 @@ class Writing:
                 rows.forms[row] = form
 
     def _write_anew(self, number: int, form: Form, drawn: Rows) -> Iterator[Notes]:
-        """Write a piece anew from its first repeat on: in each stands what stood before.
+        """Rewrite a piece from its first repeat on, with each passage copied where it repeats.
 
         Args:
-            number, form: of the piece.
-            drawn: the row in which it began, with what was drawn for it.
+            number, form: the number of the piece, and its form.
+            drawn: the first state of its row, with everything that was drawn for it.
         """
         piece, rows, rng = self.pieces[number], None, self._rng(number)
         asked = self.request.constraints
@@ -348,7 +350,7 @@ class Writing:
             ):
                 continue
             length = Length(bars=len(score.bars) - len(seed.score.bars))
-            with suppress(ConstraintError):  # what is asked for leaves no way to go on
+            with suppress(ConstraintError):  # the repeat leaves no way to meet the request
                 again = replace(asked, closes=self._grammar.has_end)
                 request = replace(self.request, seed=seed, length=length, constraints=again)
                 _, grammar = request.to(self.model)
@@ -370,23 +372,23 @@ class Writing:
 
 
 class _Rows:
-    """Pieces of one grammar that are written side by side, from some candidates each.
+    """Pieces of one grammar that are written side by side, with several candidates for each.
 
-    Every few bars, and at the end, the candidates of a piece wait for each other. One is chosen,
-    from which all go on.
+    With a critic, the candidates of a piece wait for each other every few bars. One is chosen, and
+    all candidates go on from it. The last choice is at the end.
 
     Args:
-        writing: of which they are; its candidates of a piece follow each other.
+        writing: the Writing that the pieces belong to. The candidates of a piece are adjacent rows.
         grammar: from `Request.to`.
-        state: in which the pieces begin.
-        generator: of the random choices.
+        state: the state in which the pieces begin, one row for each.
+        generator: for the random choices.
 
     Attributes:
         state: where each of B rows stands.
         ids: (B,) the latest id of each row.
-        forms: of rows, those with repeats; whoever draws them puts them there.
-        turns: writes, a token a turn; gives the new notes, each with the number of its piece, as
-            soon as they are complete; of several candidates none.
+        forms: the forms with repeats, by row; the Writing draws and sets them.
+        turns: an iterator that writes one token a turn. It yields the new notes as soon as they are
+            complete, each with the number of its piece, or none if there are several candidates.
     """
 
     def __init__(
@@ -409,7 +411,7 @@ class _Rows:
         return len(self.state.at)
 
     def form_of(self, number: int) -> Form | None:
-        """Return the form with repeats of a piece, if it has one."""
+        """Return the form of a piece, if it has one with repeats."""
         return self.forms.get(number * self._candidates)
 
     def _write(self, generator: np.random.Generator) -> Iterator[Notes]:
@@ -447,7 +449,7 @@ class _Rows:
                 self._keep_chosen()
 
     def _keep_chosen(self) -> None:
-        """Let the candidates of each piece be as the one that is chosen."""
+        """Replace the candidates of each piece by copies of the chosen one."""
         pieces, each = self._as_far_as_written(), self._candidates
         chosen = [
             first + self._writing.choose(pieces[first : first + each])
@@ -459,28 +461,28 @@ class _Rows:
         self.forms = {row: self.forms[n] for row, n in enumerate(order.tolist()) if n in self.forms}
 
     def until(self, step: int) -> Iterator[Notes]:
-        """Write to the end of the bar of a step, or of the pieces, and give no notes."""
+        """Write to the end of the bar that holds a step, or of the pieces; yield no notes."""
         while self.state.at["bar_start"].min() <= step and next(self.turns, None) is not None:
             yield []
 
     @property
     def best(self) -> Piece:
-        """The best of all rows, as far as they are written; they stay as the sampler has them."""
+        """The best of all rows, as far as they are written; the rows do not change."""
         pieces = self._as_far_as_written()
         return pieces[self._writing.choose(pieces)]
 
     @property
     def pieces(self) -> list[Piece]:
-        """The pieces as far as they are written: of each the first candidate."""
+        """The pieces as far as they are written; each is its first candidate."""
         return self._as_far_as_written(self._candidates)
 
     def _ids_so_far(self) -> list[Ids]:
-        """Return the ids of each row."""
+        """Return the ids of each row, without Pad."""
         columns = np.array(self._columns, np.int64).reshape(-1, self.count)  # (T, B)
         return [np.concatenate([self._grammar.given.prompt, ids[ids != PAD]]) for ids in columns.T]
 
     def _as_far_as_written(self, each: int = 1) -> list[Piece]:
-        """Return the piece of each row, or of each so many."""
+        """Return the piece of every row, or of every `each`-th one."""
         grammar, pieces = self._grammar, []
         has_ended = grammar.has_ended(self.state).tolist()
         for row, is_whole in zip(self._ids_so_far()[::each], has_ended[::each], strict=True):
@@ -491,7 +493,7 @@ class _Rows:
 
 
 def _spliced(new: Score, old: Score) -> Score:
-    """Return a piece that has the bars of one, and then those of another."""
+    """Return a piece that has the bars of `new`, and then the later bars of `old`."""
     count = len(new.bars)
     begin = old.bar_starts[count]
     after = old.notes[old.notes["onset"] >= begin].copy()
