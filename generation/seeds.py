@@ -455,11 +455,11 @@ def _to_its_end(score: Score) -> Score:
     """
     *meter, _ = score.bars[-1].tolist()
     whole = score.grid.bar_steps(*meter)
-    end = int((score.notes["onset"].astype(np.int64) + score.notes["duration"]).max())
-    more = max(-(int(score.bar_starts[-1] - end) // whole), 0)
+    left = score.end_step - int(score.bar_starts[-1])
+    more = -(-left // whole)
     bars = np.concatenate([score.bars, np.array([(*meter, whole)] * more, BAR)])
     rest = whole - int(score.bars["length"][0]) * score.has_upbeat
-    if end - int(bars["length"][:-1].sum()) <= rest < bars["length"][-1]:
+    if more > 0 and left - (more - 1) * whole <= rest:
         bars["length"][-1] = rest
     return replace(
         score, bars=bars, tempo_bpm=np.append(score.tempo_bpm, score.tempo_bpm[-1:].repeat(more))

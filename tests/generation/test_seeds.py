@@ -331,14 +331,3 @@ def test_who_plays_alone_plays_a_note_at_a_time_where_some_bars_are_rewritten(tm
     for written in compose(model, Request(seed, None, samples=8)):
         notes = written.score.notes
         assert (notes["onset"][1:] >= (notes["onset"] + notes["duration"])[:-1]).all()
-
-
-@pytest.mark.parametrize(
-    ("text", "last_bar"),
-    [("G4 | C5:2 D5 | C5:3", 36), ("G4 | C5:2 D5 | C5:1", 36), ("G4 | C5:2 D5 | C5:4", 48)],
-)
-def test_with_the_upbeat_of_a_voice_the_last_bar_makes_a_whole_one_if_the_tune_leaves_room(
-    text, last_bar
-):
-    tune = seed_from_notes(text, QUARTET, Constraints(time_signature=(4, 4))).score
-    assert voices_of(tune, QUARTET).score.bars["length"].tolist() == [12, 48, last_bar]
