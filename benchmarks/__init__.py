@@ -1,3 +1,3 @@
-"""Measurements, and files that would do harm. Threads work as in the commands."""
+"""Measurements, and attacks with broken files. Threads are set up as in the commands."""
 
-import common  # noqa: F401  # before torch
+import common  # noqa: F401  # must come before torch

@@ -1,7 +1,7 @@
-"""Attacks on what is no MIDI file: models, checkpoints, corpora, commands, the page.
+"""Attacks other than broken MIDI files: on models, checkpoints, corpora, commands, and the page.
 
-Each is a function of a number, a seed and a folder in which `prepare` was; it returns HELD, the
-reason of a refusal, or BROKEN and which promise is.
+Each attack is a function of a number, a seed, and a folder that `prepare` has filled. It returns
+HELD, or the reason of a refusal, or BROKEN followed by the promise that was broken.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from training.checks import RunError
 
 ROOT = Path(__file__).parents[1]
 SPLITS = ("train", "valid", "test")
-# What a name may hold on Linux, and a terminal or a page would obey.
+# File names that Linux allows, but that a terminal or a page could take for commands.
 ODD_NAMES = (
     *(b"\x1b[31mred", b"new\nline", b"\xe2\x80\xaertl", b"caf\xe9", b"<b onclick=x>&amp;", b" "),
     *(
@@ -52,17 +52,17 @@ ODD_NAMES = (
     ),
 )
 
-Attack = Callable[..., str]  # of number, seed, folder
+Attack = Callable[..., str]  # called with number, seed, folder
 
 
 def prepare(folder: Path) -> None:
-    """Put into a folder what is attacked: tunes, their corpus, models, a checkpoint, a page's."""
+    """Fill a folder with targets: tunes, their corpus, models, a checkpoint, models for a page."""
     torch.set_num_threads(1)
     prepare_page(folder / "page")
     tunes = write_tunes(folder / "tunes", 8)
     open_corpus(tunes, folder / "datasets", progress=False)
     quartet = untrained(folder / "quartet.safetensors", QUARTET)
-    style = load_model_file(ROOT / "models" / "bach.safetensors").style_json  # one that says much
+    style = load_model_file(ROOT / "models" / "bach.safetensors").style_json  # a rich one
     save_model_file(quartet, replace(load_model_file(quartet), style_json=style))
     with contextlib.chdir(folder):
         untrained_on("tunes", folder / "tunes.safetensors")
@@ -73,7 +73,7 @@ def prepare(folder: Path) -> None:
 
 
 def attack_model(number: int, seed: int, folder: Path) -> str:
-    """Load a model file with flipped bits, a cut, or a header that lies; it writes a bar."""
+    """Load a model file with flipped bits, a cut, or a false header, and let it write a bar."""
     rng = np.random.default_rng((seed, number))
     content = (folder / "quartet.safetensors").read_bytes()
     if rng.random() < 0.3:
@@ -99,7 +99,7 @@ def attack_model(number: int, seed: int, folder: Path) -> str:
 
 
 def attack_checkpoint(number: int, seed: int, folder: Path) -> str:
-    """Read a checkpoint with flipped bits, a cut, or an entry that lies."""
+    """Read a checkpoint with flipped bits, a cut, or a false entry."""
     rng = np.random.default_rng((seed, number))
     whole = folder / "run" / "checkpoints" / "last.ckpt"
     path = folder / f"{os.getpid()}.ckpt"
@@ -112,7 +112,7 @@ def attack_checkpoint(number: int, seed: int, folder: Path) -> str:
         quiet = ["--trainer.enable_progress_bar", "false", "--trainer.max_steps", "3"]
         words = ["fit", *config, *quiet, "--run", f"run-{os.getpid()}", "--ckpt_path", str(path)]
         try:
-            read_step(path)  # most are refused here, without the seconds that a run takes to begin
+            read_step(path)  # refuses most, without the seconds that a run needs to start
         except RunError as error:
             return refusal(error, path)
         fate = outcome(lambda: train.main(words))
@@ -121,7 +121,7 @@ def attack_checkpoint(number: int, seed: int, folder: Path) -> str:
 
 
 def attack_corpus(number: int, seed: int, folder: Path) -> str:
-    """Read a corpus of which one file is damaged, or lies."""
+    """Read a corpus in which one file is damaged or holds a false value."""
     rng = np.random.default_rng((seed, number))
     whole = min((folder / "datasets").glob("tunes-*"))
     broken = folder / f"corpus-{os.getpid()}"
@@ -150,7 +150,7 @@ def attack_corpus(number: int, seed: int, folder: Path) -> str:
 
 
 def attack_command(number: int, seed: int, folder: Path) -> str:
-    """Give a mutant of an odd name to a command that reads one file in its own process."""
+    """Give a mutant with an odd file name to a command that reads one file in its own process."""
     rng = np.random.default_rng((seed, number))
     name = os.fsdecode(ODD_NAMES[number % len(ODD_NAMES)])
     path = str(folder / f"{os.getpid()}-{name}.mid")
@@ -178,7 +178,7 @@ def attack_command(number: int, seed: int, folder: Path) -> str:
 
 
 def outcome(command: Callable[[], object]) -> str:
-    """Run a command in this process; HELD, its refusal, or BROKEN."""
+    """Run a command in this process; return HELD, the text of its refusal, or BROKEN."""
     said, errors = io.StringIO(), io.StringIO()
     code: object = 0
     try:
@@ -199,13 +199,13 @@ def outcome(command: Callable[[], object]) -> str:
 
 
 def refusal(error: Exception, path: Path) -> str:
-    """Return what an error says, or BROKEN where that is not one line of words."""
+    """Return the message of an error, or BROKEN if that is not one line of words."""
     reason = str(error)
     is_line = reason == printable(reason) and 10 < len(reason) < 2000
     return reason.replace(str(path), "it") if is_line else f"{BROKEN}the error says {reason!r}"
 
 
-# The attacks by name, and how many mutants of MIDI files take as long as one of them.
+# The attacks by name, each with the number of MIDI mutants that take as long as one attack.
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "models": (attack_model, 20),
     "checkpoints": (attack_checkpoint, 100),

@@ -1,13 +1,13 @@
-"""How fast a folder of MIDI files becomes token arrays, beside MidiTok's REMI and pretty_midi.
+"""How fast a folder of MIDI files becomes token arrays, compared with MidiTok and pretty_midi.
 
     python -m benchmarks.corpus NOTTINGHAM
     python -m benchmarks.corpus NOTTINGHAM --copies 97     # 100,000 files
 
-Etude's time is that of `open_corpus`: from files on disk to token arrays on disk, with checks,
-copies, splits and the report, and what was written is on the disk. MidiTok reads
-each file and tokenizes it, and pretty_midi reads; they write nothing. Each runs in a process of
-its own, bound to as many cores as it has workers, and imports are not counted. Of several rounds,
-which take turns, the best counts.
+Etude's time is the time of `open_corpus`: from files on disk to token arrays on disk, with checks,
+the search for copies, splits and the report, until everything is written to the disk. MidiTok reads
+each file and tokenizes it with REMI; pretty_midi only reads it. Neither writes anything. Each runs
+in its own process, bound to as many cores as it has workers, and imports do not count. The three
+take turns for several rounds, and the best round of each counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MIDITOK = "MidiTok REMI, reads and tokenizes"
 
 
 def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
-    """Build the corpus."""
+    """Build the corpus with Etude, and return the figures."""
     from data.corpus.corpus import SPLITS, open_corpus
 
     with tempfile.TemporaryDirectory() as datasets:
@@ -52,7 +52,7 @@ def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
 
 
 def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
-    """Read each file and tokenize it with MidiTok's REMI."""
+    """Read each file and tokenize it with MidiTok's REMI; return the figures."""
     import symusic
     from miditok import REMI
 
@@ -68,7 +68,7 @@ def miditok(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
 
 
 def pretty_midi(folder: Path, names: list[str], *_: Any) -> dict[str, Any]:
-    """Read each file."""
+    """Read each file with pretty_midi; return the figures."""
     from pretty_midi import PrettyMIDI
 
     began, notes = time.perf_counter(), 0
@@ -85,7 +85,7 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def in_this_process(part: str, folder: Path, workers: int) -> None:
-    """Print one part's figures as JSON, after a few files by which everything is imported."""
+    """Print one part's figures as JSON, after a few files to have everything imported."""
     warnings.filterwarnings("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:workers])
@@ -102,7 +102,7 @@ def in_this_process(part: str, folder: Path, workers: int) -> None:
 
 
 def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
-    """Link the files again and again, under other names; so that copies are kept, in splits."""
+    """Link the files many times under other names, laid out so that the corpus keeps the copies."""
     for number in range(copies):
         split = {0: "valid", 1: "test"}.get(number, "train")
         for name in names:
@@ -110,12 +110,12 @@ def repeat(folder: Path, names: list[str], into: Path, copies: int) -> None:
             link.parent.mkdir(parents=True, exist_ok=True)
             try:
                 link.hardlink_to(folder / name)
-            except OSError:  # another disk
+            except OSError:  # the folder is on another disk
                 shutil.copyfile(folder / name, link)
 
 
 def round_of(part: str, folder: Path, workers: int) -> dict[str, Any]:
-    """Run one round of one part, in a process of its own."""
+    """Run one round of one part in its own process; return its figures."""
     command = [sys.executable, "-m", "benchmarks.corpus", str(folder), "--part", part]
     command += ["--workers", str(workers)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

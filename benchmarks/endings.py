@@ -1,23 +1,23 @@
-"""How often pieces end as they do: chorales that a model samples, beside real ones.
+"""How pieces end: chorales that a model samples, compared with real ones.
 
     python -m benchmarks.endings
     python -m benchmarks.endings -c runs/bach/model.safetensors --pieces 400
 
-Pieces are sampled from nothing, with the sampling options that are generate.py's defaults, each as
-many bars long as a training piece drawn at random. The side input says how many bars follow, when
-the final chord begins (blocks `follow` and `final` in data/tokens/features.py). A model is sampled
-three times: as by default, which for chorales is strict counterpoint, with a triad at the end
-(`find_triad` in generation/counterpoint.py); with free counterpoint; and so without being told of
-any end. Then it only stops where bars are full.
+Pieces are sampled from nothing, with generate.py's default sampling options. Each has as many bars
+as a training piece drawn at random. The side input says how many bars follow and when the final
+chord begins (blocks `follow` and `final` in data/tokens/features.py). Each model is sampled in
+three ways: by default, which for chorales means strict counterpoint and a triad at the end
+(`find_triad` in generation/counterpoint.py); with free counterpoint; and with free counterpoint
+and no knowledge of the end, so that the piece only stops where the last bar is full.
 
-    tonic      ends on the triad of the tonic in root position, major or minor; the key is that
-               of the music before the last bar (`estimate_key`), and the key finder errs
+    tonic      ends on a major or minor triad on the tonic in root position; the key is estimated
+               from the music before the last bar (`estimate_key`), which sometimes errs
     triad      ends on any major or minor triad in root position
     quarter    the whole final chord sounds for a quarter note or longer
     quarters   how long it sounds, in quarter notes
-    onsets     points in time, in the last bar, at which notes begin
+    onsets     number of different onsets in the last bar
 
-The first three are shares in percent; after each figure its standard error.
+The first three are shares in percent. A standard error follows each figure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAMES = ("tonic", "triad", "quarter", "quarters", "onsets")
 
 
 def figures(score: Score) -> list[float]:
-    """Return those of one piece, in the order of NAMES; shares are 0 or 100."""
+    """Return the figures of one piece, in the order of NAMES; shares are 0 or 100."""
     chord, onsets = final_chord(score), score.notes["onset"]
     sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
     quarters = sounds / score.grid.steps_per_beat
@@ -51,7 +51,7 @@ def figures(score: Score) -> list[float]:
 
 
 def with_unknown_end(model: Model) -> Model:
-    """Return the model, with the end of a piece unknown to it."""
+    """Return the model without knowledge of where a piece ends."""
     side = model.network.weights["side.weight"].copy()
     for block in ("follow", "final"):
         side[model.features.blocks[block]] = 0
@@ -60,7 +60,7 @@ def with_unknown_end(model: Model) -> Model:
 
 
 def print_row(label: str, scores: Sequence[Score]) -> None:
-    """Print means and their standard errors."""
+    """Print a row of means and their standard errors."""
     each = np.array([figures(score) for score in scores])
     means, errors = each.mean(axis=0), each.std(axis=0) / np.sqrt(len(each))
     cells = (f"{mean:.1f} ± {error:.1f}" for mean, error in zip(means, errors, strict=True))

@@ -1,15 +1,15 @@
-"""Etude beside MidiTok's REMI and transformers' GPT-2, each trained for as many minutes.
+"""Etude compared with MidiTok's REMI and transformers' GPT-2, trained for the same time.
 
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
-Etude is trained as README says, by `configs/folder.yaml`, but from nothing, unless `--begin_with
-auto` lets it begin as that says; a model that is in `--run` already is taken as it is. GPT-2 is of
-the same size, with as much dropout and windows of as many tokens, and learns from the same training
-pieces in other keys, too; each part is an instrument of its own. A REMI has as many steps a beat
-(or a second) as Etude's grid, velocities and tempi as Etude has them, and no other tokens. Both are
-scored on the validation pieces by the tokens of each note summed, with at least half a context
-before what is scored; GPT-2 by the better of its weights after half of the time and in the end. All
-in one thread; bind it to a core where other work runs.
+Etude is trained as README says, with `configs/folder.yaml`, but from nothing; with `--begin_with
+auto` it begins as that file says. If `--run` has a model already, that model is used. GPT-2 has the
+same size, dropout and window length. It learns from the same training pieces, also transposed, with
+an instrument for each part. REMI has as many steps a beat (or a second) as Etude's grid, the same
+velocities and tempi, and no other tokens. Both are scored on the validation pieces, by the sum over
+all tokens of each note, with at least half a context before what is scored. GPT-2 counts with the
+better of its weights after half of the time and at the end. Everything runs in one thread; bind it
+to a core if other work runs on the machine.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from model.config import DecoderConfig
 from training.command import fast_precision
 
 RATE = 0.002
-TOKENS = 2048  # a step
+TOKENS = 2048  # in a training step
 WARM_UP = 100  # steps
 KEYS = 6  # semitones up and down
-LONGEST = 16  # quarter notes, or seconds, that a duration may take
+LONGEST = 16  # quarter notes, or seconds: the longest duration
 
 
 def trained_by_etude(options: argparse.Namespace) -> None:
-    """Train a model as README says in one thread; it begins with `null`, nothing, or `auto`."""
+    """Train a model as README says, in one thread; `--begin_with` is `null` (nothing) or `auto`."""
     command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
     command += ["--run", options.run, "--data.path", options.folder]
     command += ["--data.datasets", options.datasets]
@@ -58,7 +58,7 @@ def trained_by_etude(options: argparse.Namespace) -> None:
 
 
 def remi_for(vocabulary: Vocabulary) -> Any:
-    """Return a REMI whose tokens say as much as a vocabulary's do."""
+    """Return a REMI tokenizer whose tokens say as much as a vocabulary's."""
     from miditok import REMI, TokenizerConfig
 
     grid = vocabulary.grid
@@ -85,7 +85,7 @@ def remi_for(vocabulary: Vocabulary) -> Any:
 
 
 def spelled(score: Score, remi: Any, vocabulary: Vocabulary) -> Ints:
-    """Return a Score's ids (T,) by REMI, from BOS to EOS."""
+    """Return a Score's REMI ids (T,), from BOS to EOS."""
     tempi = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
     lines = score.bar_starts
     midi = symusic.Score(score.grid.steps_per_beat)
@@ -108,12 +108,12 @@ def spelled(score: Score, remi: Any, vocabulary: Vocabulary) -> Ints:
 
 
 class Trained:
-    """GPT-2 that learns from lines of ids.
+    """A GPT-2 that learns from lines of ids.
 
     Args:
-        remi: of the ids.
-        lines: of the training pieces.
-        config: of Etude's model, whose shape it has.
+        remi: the tokenizer of the ids.
+        lines: the ids (T,) of each training piece.
+        config: the configuration of Etude's model, whose shape the GPT-2 gets.
     """
 
     def __init__(self, remi: Any, lines: list[Ints], config: DecoderConfig) -> None:
@@ -132,14 +132,14 @@ class Trained:
         self.dtype = PRECISIONS["bf16" if fast_precision("cpu") == "bf16-mixed" else "fp32"]
 
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return logits (B, T, V) of what follows ids (B, T)."""
+        """Return logits (B, T, V) for the ids that follow ids (B, T)."""
         is_mixed = self.dtype != torch.float32
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_mixed):
             logits: torch.Tensor = self.model(ids).logits
         return logits.float()
 
     def window(self) -> Ints:
-        """Draw a window (T + 1,) of a piece in any key, Pad (0) after its end."""
+        """Draw a window (T + 1,) of a random piece in a random key, with Pad (0) after its end."""
         line = self.lines[self.rng.choice(len(self.lines), p=self.shares)]
         begin = self.rng.integers(max(1, len(line) - self.context))
         window = line[begin : begin + self.context + 1]
@@ -148,7 +148,7 @@ class Trained:
         return np.pad(window, (0, self.context + 1 - len(window)))
 
     def step(self, rate: float) -> None:
-        """Learn from a batch, at a rate."""
+        """Learn from one batch at a learning rate."""
         ids = torch.from_numpy(np.stack([self.window() for _ in range(TOKENS // self.context)]))
         self.model.train()
         logits = self.logits(ids[:, :-1])
@@ -161,7 +161,7 @@ class Trained:
         self.optimizer.zero_grad()
 
     def learn(self, minutes: float, valid: list[Ints]) -> float:
-        """Learn for so many minutes of training, and return the fewest nats of the lines scored."""
+        """Train for so many minutes; return the fewest nats of the validation lines."""
         left, best, number = 60 * minutes, math.inf, 0  # seconds
         checks = [left / 2, 0]
         while left > 0:
@@ -176,7 +176,7 @@ class Trained:
 
     @torch.inference_mode()
     def nats(self, line: Ints) -> float:
-        """Return the nats of a line after its first id."""
+        """Return the nats of a line, summed over all ids after the first."""
         self.model.eval()
         total, scored, half = 0.0, 1, self.context // 2
         while scored < len(line):

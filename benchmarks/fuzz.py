@@ -1,14 +1,14 @@
-"""Broken files by the thousand: what reading makes of them, and other attacks.
+"""Read thousands of broken files, and run other attacks.
 
     python -m benchmarks.fuzz --count 20000 --seed 0
     python -m benchmarks.fuzz --kinds models checkpoints --count 20000
 
-Mutants of the MIDI files of a folder (--folder; without it, of files of our own) go through the
-guarded pool, each to a grid, one of the usual or a foreign one. Those that can be read must be
-canonical, survive their tokens and a file, and hold what another program reads
-(benchmarks/second_reader.py); they must be found the same work as themselves, and other options
-must be tried on them without harm. benchmarks/attacks.py has what else is damaged. The exit status
-is 1 where something crashed, hung, or broke a promise.
+Mutants of the MIDI files of a folder (--folder; by default, of built-in files) are read in guarded
+processes, each on a grid, common or unusual. A mutant that can be read must be canonical, survive
+tokens and a file unchanged, and have the notes that another program reads
+(benchmarks/second_reader.py). The search for copies must match it with itself, and the advice on
+options must not fail on it. benchmarks/attacks.py has the attacks on everything else. The exit
+status is 1 if anything crashed, hung, or broke a promise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from data.midi.repair import track_bytes, walk
 from data.score import SECONDS, Grid, Part, Score
 from data.tokens.tokenizer import decode, encode
 
-# Grids of each kind, of steps that divide a bar and that do not, with meters and parts.
+# Grids of every kind: steps that divide a bar or do not, with meters and with parts.
 GRIDS = (
     *(Grid(), Grid(24), Grid(meter=(4, 4)), SECONDS, Grid(10, "seconds")),
     *(Grid(steps) for steps in (1, 2, 3, 5, 7, 11, 96)),
@@ -55,7 +55,7 @@ READ, SILENT = "read", "read, without notes"
 
 
 def what_becomes_of(content: bytes, path: Path, grid: Grid) -> str:
-    """READ or SILENT, the reason why the file is left out, or BROKEN and what is."""
+    """Return READ or SILENT, or why the file is left out, or BROKEN and the broken promise."""
     path.write_bytes(content)
     try:
         score, _ = read_score(path, grid)
@@ -71,7 +71,7 @@ def what_becomes_of(content: bytes, path: Path, grid: Grid) -> str:
 
 
 def misjudged(content: bytes, grid: Grid) -> str | None:
-    """Say what is wrong with what is told of a file beyond its notes; None: nothing."""
+    """Return what is wrong with the checks and advice beyond a file's notes; None: nothing."""
     events = parse_events(content, "once more")
     if not len(events.notes):
         return None
@@ -85,9 +85,9 @@ def misjudged(content: bytes, grid: Grid) -> str | None:
 
 
 def misread(content: bytes) -> str | None:
-    """Say which notes another program reads otherwise; None where it reads the same, or nothing."""
+    """Return which notes another program reads differently; None if none, or if it fails."""
     if not all(walk(body).is_whole for _, body in track_bytes(content)):
-        return None  # after a broken event each program guesses
+        return None  # after a broken event, every program can only guess
     notes = sorted(map(tuple, parse_events(content, "once more").notes.tolist()))
     try:
         others = second_reading(content)
@@ -103,7 +103,7 @@ def parsed(content: bytes, grid: Grid) -> Score:
 
 
 def broken_promise(score: Score) -> str | None:
-    """Which property of canonical Scores this one lacks; None if it has them all."""
+    """Return which property of canonical Scores this one lacks; None if it has them all."""
     notes, bars = score.notes, score.bars
     if not len(notes):
         return "bars without notes" if len(bars) else None
@@ -123,7 +123,7 @@ def broken_promise(score: Score) -> str | None:
 
 
 def try_one(number: int, seed: int, folder: Path) -> str:
-    """Try a mutant, written to a file of the process in `folder`; return what became of it."""
+    """Try a mutant, written to a file in `folder` that belongs to this process; return its fate."""
     grid = GRIDS[number % len(GRIDS)] if number % 2 else Grid()
     return what_becomes_of(mutant(number, seed), folder / f"{os.getpid()}.mid", grid)
 
@@ -158,7 +158,7 @@ def main() -> int:
 
 
 def run_kind(kind: str, work: Callable[[int], str], count: int, workers: int) -> int:
-    """Try so many of a kind, print what became of them, and count those that did harm."""
+    """Try so many attacks of a kind, print their outcomes, and count those that did harm."""
     began = time.perf_counter()
     left_out: Counter[str] = Counter()
     fates: Counter[str] = Counter()

@@ -4,33 +4,35 @@
     python -m benchmarks.given -c runs/bach/model.safetensors --parts accompany
     python -m benchmarks.given --busy 12 16 20
 
-Sampling options are generate.py's defaults. A melody is accompanied in eighty pieces: each tenth of
-them is a random seed, its first piece the sample, and the likeliest of its eight the best. It is
-harmonized in ten.
+Sampling options are generate.py's defaults. Each melody is accompanied in eighty pieces: eight for
+each of ten random seeds. The first of the eight is the sample, the likeliest is the best. Each
+melody is harmonized in ten pieces.
 
     accompany   typed melodies and the first four bars of held-out sopranos are joined by the other
-                voices, and go on for eight bars. four voices: the least share, of all samples, of
-                the time from the first note on in which four instruments sound; key: the key found
-                is the melody's, as `melody_key` finds it in what is given; whole: it is that of the
-                whole chorale; triad, tonic: the last chord is a triad in root position, on the
-                tonic (benchmarks/endings.py), of the samples and of the best of eight; Bach: the
+                voices, and go on for eight bars. four voices: the share of the time from the first
+                note on in which four instruments sound, the lowest of all samples; key: the key
+                found is the melody's (`melody_key` of what is given); whole: it is the key of the
+                whole chorale; triad, tonic: the last chord is a triad in root position, and on the
+                tonic (benchmarks/endings.py), for the samples and for the best of eight; Bach: the
                 chorales themselves
     harmonize   the same melodies, and whole held-out sopranos. opens, closes: all notes of the
-                first and the last chord are of the key, or the last is a major triad on the tonic,
-                as in most of Bach's minor chorales; tonic: it is the tonic's triad in root
-                position; then the voice leading, beside that from nothing
-    tunes       of eight bars of each second held-out piece the tune alone is kept, and the others
-                are written anew: how many of their notes begin at once, and how well these pieces
-                are told from the other held-out ones (`tell_apart`, forest and logistic)
-    voices      nats per note of one voice of held-out pieces, not told of the others and told
-    chords      whole held-out sopranos, without chords and with those of the chorale, as
-                data/harmony.py finds them: the voice leading, and how many end on its tonic
+                first and the last chord belong to the key, or the last is a major triad on the
+                tonic, as in most of Bach's minor chorales; tonic: the last chord is the tonic triad
+                in root position; then voice leading, compared with pieces from nothing
+    tunes       eight bars of every second held-out piece: only the tune is kept, and the other
+                voices are rewritten. How many of their notes begin at once, and how well a
+                classifier separates these pieces from the other held-out ones (`tell_apart`,
+                forest and logistic)
+    voices      nats per note of one voice of held-out pieces, without and with knowledge of the
+                other voices
+    chords      whole held-out sopranos, without chords and with the chords that data/harmony.py
+                finds in the chorale: voice leading, and how many pieces end on the tonic
     rewrite     two bars in the middle of held-out chorales, five times each. kept: everything else
-                is as it was, bit for bit; parallels and leaps (of more than a fifth, but an octave)
-                at a seam, beside those of the chorales themselves
+                is unchanged, bit for bit; parallels and leaps (wider than a fifth, except octaves)
+                at a seam, compared with the chorales themselves
 
-With --busy nothing of this, but notes a bar, the last left out, of a hundred pieces of 8 bars of
-4/4, of which nothing is asked, or to have so many.
+With --busy, only this is measured: the notes a bar, last bar excluded, of a hundred pieces of 8
+bars of 4/4, with nothing asked for and with each of these numbers asked for.
 """
 
 import itertools
@@ -79,7 +81,7 @@ MELODIES = {  # that people type, all in C major
     "Twinkle, twinkle": "C4 C4 G4 G4 A4 A4 G4:2 F4:1 F4 E4 E4 D4 D4 C4:2",
     "Ode to Joy": "E4 E4 F4 G4 G4 F4 E4 D4 C4 C4 D4 E4 E4:1.5 D4:.5 D4:2",
 }
-# The lowest and highest note of soprano, alto, tenor and bass, as in textbooks:
+# The lowest and highest notes of soprano, alto, tenor and bass, according to textbooks:
 # C4-G5, G3-D5, C3-G4, E2-C4.
 RANGES = np.array([(60, 79), (55, 74), (48, 67), (40, 60)])
 
@@ -95,7 +97,7 @@ def parallel_octaves(score: Score) -> float:
 
 
 def voice_crossing(score: Score) -> float:
-    """Return the share of the time with two voices or more in which a higher is below a lower."""
+    """Return the share of the time with several voices in which a higher one is below a lower."""
     parts = four_parts(score)
     if parts is None:
         return float("nan")
@@ -117,7 +119,7 @@ def out_of_range(score: Score) -> float:
 
 
 def notes_in_four_quarters(score: Score) -> float:
-    """Return how many notes a piece has in four quarters."""
+    """Return how many notes a piece has per four quarter notes."""
     return 4 * score.grid.steps_per_beat * len(score.notes) / score.end_step
 
 
@@ -129,13 +131,13 @@ MEASURED = [measure.__name__.replace("_", " ") for measure in MEASURES]
 
 
 def measured(scores: Sequence[Score]) -> list[str]:
-    """Return the mean of each of MEASURES."""
+    """Return the mean of each of MEASURES over some pieces, as text."""
     return [f"{np.nanmean([measure(score) for score in scores]):.4g}" for measure in MEASURES]
 
 
 @dataclass(frozen=True)
 class Melody:
-    """A melody as a seed that others do not join yet, the key that its music is in, and Bach's."""
+    """A melody as a seed that nothing joins yet, the key of its music, and Bach's own setting."""
 
     name: str
     seed: Seed
@@ -158,7 +160,7 @@ def typed_melodies(model: Model) -> list[Melody]:
 
 
 def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list[Melody]:
-    """Return the highest voice of held-out chorales, or of their first bars."""
+    """Return the highest voice of held-out chorales, or of their first `bars` bars."""
     melodies = []
     for number, score in enumerate(split_scores(corpus, "test")[:count], start=1):
         part = score.excerpt(0, bars + score.has_upbeat) if bars else score
@@ -170,7 +172,7 @@ def sopranos(model: Model, corpus: Corpus, count: int, bars: int | None) -> list
 
 
 def first_chord(score: Score) -> np.ndarray:
-    """Return the notes that sound when the fourth instrument has come in."""
+    """Return the notes that sound when the fourth instrument enters."""
     notes = score.notes
     first = max(
         notes["onset"][notes["program"] == its].min() for its in np.unique(notes["program"])
@@ -187,12 +189,12 @@ def is_in(chord: np.ndarray, key: Key) -> bool:
 
 
 def opens(score: Score, key: Key) -> bool:
-    """Return whether a piece opens in a key."""
+    """Return whether all notes of a piece's first chord belong to a key."""
     return is_in(first_chord(score), key)
 
 
 def closes(score: Score, key: Key) -> bool:
-    """Return whether a piece closes in a key, or with a Picardy third."""
+    """Return whether a piece's last chord belongs to a key, or has a Picardy third."""
     return is_in(final_chord(score), key) or closes_on_tonic(score, key)
 
 
@@ -206,7 +208,7 @@ def four_sound(score: Score) -> float:
 
 
 def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score], list[Score]]:
-    """Return a sample for each random seed, and the best of eight for each."""
+    """Return a sample and the best of eight pieces for each random seed."""
     pieces = compose(model, Request(seed, length, samples=RANDOM_SEEDS * BEST_OF))
     groups = [pieces[n : n + BEST_OF] for n in range(0, len(pieces), BEST_OF)]
     best = [rank(model, group)[0].score for group in groups]
@@ -214,12 +216,12 @@ def written(model: Model, seed: Seed, length: Length | None) -> tuple[list[Score
 
 
 def share(scores: Sequence[Score], holds: Callable[[Score], bool]) -> str:
-    """Count the pieces of which something holds."""
+    """Return, as text, for how many pieces something holds."""
     return f"{sum(map(holds, scores))}/{len(scores)}"
 
 
 def accompaniments(model: Model, corpus: Corpus) -> None:
-    """Print how melodies are accompanied and go on."""
+    """Print how well melodies are accompanied and continued."""
     head("seed", "four voices", "key", "whole", "triad", "of 8", "tonic", "of 8")
     everything: list[tuple[list[Score], list[Score], Melody]] = []
     openings = sopranos(model, corpus, OPENINGS, OPENING_BARS)
@@ -250,7 +252,7 @@ CHORDS = (opens, closes, closes_on_tonic)
 
 
 def harmonizations(model: Model, corpus: Corpus) -> None:
-    """Print how whole melodies are harmonized, and the voice leading beside that from nothing."""
+    """Print how well whole melodies are harmonized, with voice leading compared to from nothing."""
     head("tune", "opens", "closes", "tonic")
     samples: list[Score] = []
     total = np.zeros(len(CHORDS), dtype=int)
@@ -287,7 +289,7 @@ def harmonizations(model: Model, corpus: Corpus) -> None:
 
 
 def chord_text(score: Score) -> str:
-    """Return the chords that are found in a piece as `Constraints` takes them, bar by bar."""
+    """Return the chords found in a piece, bar by bar, as a text for `Constraints`."""
     names = np.full(score.bar_starts[-1], "N.C.", dtype=object)
     for span in chords_of(score):
         names[span.begin : span.end] = span.chord.name
@@ -300,7 +302,7 @@ def chord_text(score: Score) -> str:
 
 
 def under_chords(model: Model, corpus: Corpus) -> None:
-    """Print how whole sopranos are harmonized, without chords and with Bach's own."""
+    """Print how well whole sopranos are harmonized, without chords and with Bach's own."""
     chorales = split_scores(corpus, "test")
     sets = {"without chords": list[Score](), "with chords": list[Score](), "Bach": chorales}
     for number, score in enumerate(chorales):
@@ -318,7 +320,7 @@ def under_chords(model: Model, corpus: Corpus) -> None:
 
 
 def seam(score: Score, step: int) -> tuple[int, int]:
-    """Count parallels and leaps from what sounds before a step to what begins there."""
+    """Count parallels and leaps from the notes before a step to the notes that begin there."""
     parts = four_parts(score)
     if parts is None:
         return 0, 0
@@ -337,7 +339,7 @@ def seam(score: Score, step: int) -> tuple[int, int]:
 
 
 def rewritings(model: Model, corpus: Corpus) -> None:
-    """Print what is kept when two bars are rewritten, and how the seams are."""
+    """Print what stays unchanged when two bars are rewritten, and how smooth the seams are."""
     kept, seams, own = True, [], []
     for score in split_scores(corpus, "valid"):
         seed = with_gap(score, model.vocabulary)
@@ -356,13 +358,13 @@ def rewritings(model: Model, corpus: Corpus) -> None:
 
 
 def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
-    """Return a piece that is given but for so many bars in its middle."""
+    """Return a piece as a seed, all given except for so many bars in the middle."""
     first = max((len(score.bars) - bars) // 2, 0)
     return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
 
 
 def tunes(model: Model, corpus: Corpus) -> None:
-    """Print how pieces of which the tune alone is kept differ from real ones."""
+    """Print how pieces rewritten around their tunes differ from real ones."""
     tune = model.style.tune
     train, valid, test = (_with_tune(split_scores(corpus, name), tune) for name in SPLITS)
     kept, others = (valid + test)[::2][:TUNES_KEPT], (valid + test)[1::2]
@@ -383,7 +385,7 @@ def tunes(model: Model, corpus: Corpus) -> None:
 
 
 def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
-    """Return TUNE_BARS of the pieces in which the tune has enough notes there, and others have."""
+    """Return TUNE_BARS bars of each piece in which both the tune and the rest have enough notes."""
     bars = [s.excerpt(*TUNE_BARS) for s in scores if len(s.bars) >= TUNE_BARS[1]]
     counts = [np.count_nonzero(score.notes["program"] == tune) for score in bars]
     return [
@@ -394,13 +396,13 @@ def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
 
 
 def _at_once(notes: Records, tune: int | None) -> float:
-    """Return how many notes begin together, the tune's left out."""
+    """Return how many notes begin together on average, not counting the tune's."""
     others = notes["onset"][notes["program"] != tune]
     return len(others) / max(1, len(np.unique(others)))
 
 
 def voices(model: Model, corpus: Corpus) -> None:
-    """Print how likely each voice of held-out pieces is, not told of the others and told."""
+    """Print how likely each voice of held-out pieces is, without and with the others told."""
     vocabulary = model.vocabulary
     scores = split_scores(corpus, "valid") + split_scores(corpus, "test")
     pieces = [encode(score, vocabulary) for score in scores]
@@ -420,7 +422,7 @@ def voices(model: Model, corpus: Corpus) -> None:
 
 
 def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> Bools:
-    """Return whether each id (T,) belongs to a note of a program, by its number."""
+    """Return bool (T,), which ids belong to notes of a program, given by its number."""
     _, (at,) = read_windows(ids[None], vocabulary)
     is_own: Bools = programs_of(ids[at], vocabulary) == number
     is_own &= (at >= 0) & (vocabulary.kind_of[ids] >= Kind.NOTE)
@@ -430,7 +432,7 @@ def ids_of_program(ids: Ids, number: int, vocabulary: Vocabulary) -> Bools:
 def told_nats(
     model: Model, pieces: Sequence[Ids], allowed: Sequence[Bools], given: list[GivenNotes]
 ) -> list[Reals]:
-    """Return the nats of each token of whole pieces (`token_nats`), told of notes given in each."""
+    """Return the nats of each token of whole pieces (`token_nats`), with given notes told."""
     now = [read_windows(piece[None], model.vocabulary)[0][0] for piece in pieces]
     gathered = model.features.gathered(given)
 
@@ -447,7 +449,7 @@ def told_nats(
 
 
 def tell_busy(model: Model, busy: Sequence[float]) -> None:
-    """Print how many notes bars have where nothing is asked for, and where so many are."""
+    """Print how many notes a bar has if nothing is asked for, and if so many are."""
     head("asked for", "notes a bar", "deviation")
     for asked in (None, *busy):
         constraints = Constraints(time_signature=(4, 4), busy=asked)

@@ -1,4 +1,4 @@
-"""GPT-2 (Radford et al. 2019) with four heads a layer: what the speed benchmarks compare."""
+"""GPT-2 (Radford et al. 2019) with four heads per layer, for comparison in speed benchmarks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HEADS = 4
 
 
 class PlainBlock(nn.Module):
-    """x + attention(norm(x)), then x + feed-forward(norm(x)), by torch's fused kernels.
+    """A block: x + attention(norm(x)), then x + feed-forward(norm(x)), with torch's fused kernels.
 
     Args:
         width: D.
-        dropout: after both sub-layers.
+        dropout: the dropout after both sub-layers.
     """
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -30,7 +30,7 @@ class PlainBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """float (B, T, D) -> (B, T, D)."""
+        """Map float (B, T, D) to (B, T, D)."""
         three = self.w_qkv(self.norm_1(x)).unflatten(-1, (3, HEADS, -1))  # (B, T, 3, H, d)
         query, key, value = three.transpose(1, 3).unbind(2)  # (B, H, T, d) each
         y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -40,13 +40,13 @@ class PlainBlock(nn.Module):
 
 
 class PlainGPT2(nn.Module):
-    """As nanoGPT has it: without biases, with the embedding as the head.
+    """GPT-2 as in nanoGPT: without biases, and with the embedding as the head.
 
     Args:
         vocabulary_size: V.
         width: D.
-        dropout: after embedding and sub-layers.
-        layers: how many blocks.
+        dropout: the dropout after the embedding and the sub-layers.
+        layers: the number of blocks.
         context: T.
     """
 
@@ -71,7 +71,7 @@ class PlainGPT2(nn.Module):
                 nn.init.normal_(weight, std=0.02)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """int64 (B, T) -> logits (B, T, V)."""
+        """Map ids, int64 (B, T), to logits (B, T, V)."""
         x = self.dropout(self.embedding(ids) + self.positions.weight)  # (B, T) -> (B, T, D)
         logits: Tensor = self.head(self.norm(self.blocks(x)))  # (B, T, D) -> (B, T, V)
         return logits
@@ -84,7 +84,7 @@ def of_transformers(
     layers: int = LAYERS,
     context: int = CONTEXT,
 ) -> Any:
-    """By the library transformers, which has to be installed: its `GPT2LMHeadModel`."""
+    """Return the `GPT2LMHeadModel` of the library transformers, which has to be installed."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -96,10 +96,10 @@ def of_transformers(
         n_head=HEADS,
         resid_pdrop=dropout,
         embd_pdrop=dropout,
-        attn_pdrop=0.0,  # ours has none there
+        attn_pdrop=0.0,  # Etude has no dropout there
         bos_token_id=1,
         eos_token_id=None,
         pad_token_id=0,
-        use_cache=False,  # while it is trained
+        use_cache=False,  # not needed in training
     )
     return transformers.GPT2LMHeadModel(config)

@@ -1,4 +1,4 @@
-"""The model that a benchmark is about, and the corpus that it learned from."""
+"""The model that a benchmark measures, and the corpus that the model was trained on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def refused_in_a_line() -> Iterator[None]:
-    """End the command by a line where a file is not what it should be."""
+    """End the command with a one-line message if a file cannot be used."""
     try:
         yield
     except (ModelFileError, CorpusError, MidiError, OSError) as error:
@@ -29,7 +29,7 @@ def refused_in_a_line() -> Iterator[None]:
 
 
 def model_and_corpus(options: argparse.Namespace) -> tuple[Model, Corpus]:
-    """Return the model of --checkpoint, by default the one that ships, and what it learned."""
+    """Return the model of --checkpoint, by default the shipped one, and its training corpus."""
     with refused_in_a_line():
         model = load(options.checkpoint)
         return model, corpus_of(model, options.path, options.datasets)

@@ -1,4 +1,4 @@
-"""Damage: to the bytes of files, and to what JSON or a checkpoint says."""
+"""Damage the bytes of files, and the values in JSON or in a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import torch
 from data.midi.io import midi_bytes
 from tests.music import random_score
 
-FOLDER = "ETUDE_FUZZ_FOLDER"  # an environment variable, for worker processes inherit it
+FOLDER = "ETUDE_FUZZ_FOLDER"  # an environment variable, because worker processes inherit it
 
 Mutation = Callable[[bytes, np.random.Generator], bytes]
 
-# What stands in the place of a value that was right.
+# Values that replace a correct one.
 LIES: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 3, 2**31, 2**70, -0.5, 1e300, float("nan"), float("inf")),
     *("", "x", "7", "\x1b[31m\n", "../..", [], {}, [[]], [0], {"a": 1}, [[[[]]]] * 3),
@@ -29,16 +29,16 @@ LIES: tuple[Any, ...] = (
 
 @cache
 def originals() -> tuple[bytes, ...]:
-    """Return the files that mutants are made of."""
+    """Return the contents of the files that mutants are made from."""
     if FOLDER in os.environ:
         return tuple(path.read_bytes() for path in sorted(Path(os.environ[FOLDER]).glob("*.mid")))
     return tuple(midi_bytes(random_score(np.random.default_rng(seed))) for seed in range(200))
 
 
 def mutant(number: int, seed: int) -> bytes:
-    """Apply one to three mutations to a file; the same for the same number and seed.
+    """Return a file with one to three mutations; the same number and seed give the same file.
 
-    Half of them get their tracks' lengths put right, or few would come past the first check.
+    Half of the files then get correct track lengths, or few would pass the first check.
     """
     rng = np.random.default_rng((seed, number))
     content = _any_original(rng)
@@ -57,7 +57,7 @@ def _noise(rng: np.random.Generator, most: int) -> bytes:
 
 
 def _with_lengths(content: bytes) -> bytes:
-    """Each track as long as its header says."""
+    """Correct the headers of tracks to state their true lengths."""
     head, *tracks = content.split(b"MTrk")
     return head + b"".join(
         b"MTrk" + max(0, len(track) - 4).to_bytes(4, "big") + track[4:] for track in tracks
@@ -92,7 +92,7 @@ def _splice(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _any_track(content: bytes, rng: np.random.Generator) -> int | None:
-    """Where the length of one of the tracks stands."""
+    """Return the offset of a random track's length; None if there is no track."""
     tracks = [found.end() for found in re.finditer(b"MTrk", content)]
     return tracks[int(rng.integers(len(tracks)))] if tracks else None
 
@@ -106,7 +106,7 @@ def _chunk_length(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _running_status(content: bytes, rng: np.random.Generator) -> bytes:
-    """Bytes that stand for no event of their own, and shift all that follow."""
+    """Insert bytes that are no event of their own, and shift everything after them."""
     at = int(rng.integers(len(content) + 1))
     return content[:at] + _noise(rng, 64) + content[at:]
 
@@ -130,7 +130,7 @@ def _odd_event(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _in_first_track(content: bytes, events: bytes) -> bytes:
-    """Begin a track with some events."""
+    """Insert events at the beginning of the first track."""
     at = content.find(b"MTrk") + 4
     if at < 4:
         return content
@@ -139,12 +139,12 @@ def _in_first_track(content: bytes, events: bytes) -> bytes:
 
 
 def _long_deltas(content: bytes, rng: np.random.Generator) -> bytes:
-    """Add up to 32 of the longest deltas: ticks wrap at 2^32, which are 16 of them."""
+    """Add up to 32 of the longest deltas; 16 of them reach 2^32, where ticks wrap."""
     return _in_first_track(content, b"\xff\xff\xff\x7f\xff\x01\x00" * int(rng.integers(1, 33)))
 
 
 def _hanging(content: bytes, rng: np.random.Generator) -> bytes:
-    """Add notes that are never ended, at some pitches, some of them very often."""
+    """Add notes that never end, at a few pitches, some of them very often."""
     pitches = rng.integers(128, size=int(rng.integers(1, 128)))
     often = int(rng.choice([1, 3, 20, 300]))
     events = b"".join(bytes([0, 0x90, pitch, 64]) for pitch in pitches.tolist())
@@ -152,7 +152,7 @@ def _hanging(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _long_bars(content: bytes, rng: np.random.Generator) -> bytes:
-    """Begin with bars of up to 1,020 beats, one or some, each a moment after the one before."""
+    """Begin with one or more bars of up to 1,020 beats, each a moment after the one before."""
     events = b""
     for _ in range(int(rng.integers(1, 4))):
         delta = (b"\0", b"\x30", b"\x8f\x00")[int(rng.integers(3))]
@@ -162,7 +162,7 @@ def _long_bars(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _high_data(content: bytes, rng: np.random.Generator) -> bytes:
-    """Make some data bytes of notes and controllers, one or several, exceed 127."""
+    """Raise one or several data bytes of notes and controllers above 127."""
     found = [at.start() for at in re.finditer(rb"[\x80-\xbf][\x00-\x7f]{2}", content[14:])]
     changed = bytearray(content)
     for at in rng.choice(found, size=int(rng.integers(1, 5))).tolist() if found else ():
@@ -182,17 +182,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     *(_long_deltas, _hanging, _many_tracks, _long_bars, _high_data),
 )
 
-# those for which a file need not be MIDI
+# mutations that work on any file, not only on MIDI
 ANYWHERE = MUTATIONS[:5]
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """Return the bytes of any file after one of the mutations that need no MIDI."""
+    """Return the bytes of any file after a mutation that does not need MIDI."""
     return ANYWHERE[int(rng.integers(len(ANYWHERE)))](content, rng)
 
 
 def with_a_lie(said: Any, rng: np.random.Generator) -> Any:
-    """Return dictionaries, lists, tensors and values with one of them, anywhere, untrue."""
+    """Return nested dictionaries, lists, tensors and values with a random one replaced by a lie."""
     said = copy.deepcopy(said)
     holder: Any = None
     key: Any = None

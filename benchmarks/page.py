@@ -1,12 +1,12 @@
-"""How quickly the page answers, and how it bears many people.
+"""How quickly the page answers, and how well it serves many people at once.
 
     python -m benchmarks.page
     python -m benchmarks.page --checkpoint pop --clients 0 --answers 0
 
-A server is started with play.py. Where there is a chromium, a click in it is timed until sound is
-heard, and a duet is played in it; all else is timed over the connection that the page uses. A part
-of which 0 are asked for is left out. What it makes of nonsense: python -m benchmarks.fuzz --kinds
-messages requests.
+A server is started with play.py. If chromium is installed, the time from a click to the first sound
+is measured in it, and a duet is played in it. Everything else is timed over the connection that the
+page uses. A count of 0 leaves a part out. To attack the page with nonsense, run
+python -m benchmarks.fuzz --kinds messages requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.web import browser, duet
 TUNE = "C5 C5 G5 G5 A5 A5 G5:2 F5:1 F5 E5 E5 D5 D5 C5:2"
 SETTINGS = {"bars": 8, "temperature": 0.75}
 WAYS = ("continue", "accompany", "harmonize")
-BOUND_SECONDS = 0.1  # to the first note, for each client that writes; on two quiet cores
+BOUND_SECONDS = 0.1  # to the first note, per client that writes, on two idle cores
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 async def measure(address: str, server: psutil.Process, options: argparse.Namespace) -> None:
-    """Print what is timed over the connection."""
+    """Print the times that are measured over the connection."""
     async with page(address) as socket:
         model, piece = await prepare(socket, address)
         print(f"memory of the server with {model}: {mebibytes(server):.0f} MiB")
@@ -77,12 +77,12 @@ async def measure(address: str, server: psutil.Process, options: argparse.Namesp
 
 
 def mebibytes(process: psutil.Process) -> float:
-    """Return the memory that a process takes."""
+    """Return the memory that a process uses, in MiB."""
     return float(process.memory_info().rss) / 2**20
 
 
 def page(address: str) -> connect:
-    """Return a connection as the page makes it."""
+    """Open a connection as the page does."""
     return connect(f"ws://{address}/live", origin=f"http://{address}", max_size=None)  # type: ignore[arg-type]
 
 
@@ -97,7 +97,7 @@ async def prepare(socket: ClientConnection, address: str) -> tuple[str, dict[str
 
 
 async def until(socket: ClientConnection, name: str) -> dict[str, Any]:
-    """Return the next that is told and has something of this name."""
+    """Return the next answer that has an entry of this name."""
     while name not in (told := json.loads(await socket.recv())):
         if "error" in told:
             raise RuntimeError(told["error"])
@@ -112,7 +112,7 @@ async def write(
     number: int,
     bars: int = 8,
 ) -> tuple[float, float]:
-    """Return the seconds until the first note, and until four variations are there."""
+    """Write four variations; return the seconds until the first note, and until all are there."""
     message = {"do": "write", "id": number, "model": model, "how": how, "piece": piece}
     message |= {"settings": SETTINGS | {"bars": bars}, "variations": 4, "random_seed": number}
     began = time.perf_counter()
@@ -126,13 +126,13 @@ async def write(
 async def one_of_many(
     address: str, model: str, piece: dict[str, Any], number: int
 ) -> tuple[float, float]:
-    """Open a page and write; all of them at the same time."""
+    """Open one of many pages that write at the same time; return the seconds as `write` does."""
     async with page(address) as socket:
         return await write(socket, model, piece, "continue", number, bars=4)
 
 
 async def many(address: str, model: str, piece: dict[str, Any], count: int) -> None:
-    """Print how many pages bear it that all of them write at the same time."""
+    """Print how many pages get their first note in time when all of them write at once."""
     began = time.perf_counter()
     tasks = [one_of_many(address, model, piece, n) for n in range(count)]
     results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -147,7 +147,7 @@ async def many(address: str, model: str, piece: dict[str, Any], count: int) -> N
 
 
 async def asleep(address: str, model: str, piece: dict[str, Any]) -> None:
-    """Print how soon a page hears beside one that asks for much, and reads nothing of it."""
+    """Print how soon a page gets answers next to one that asks for much and reads nothing."""
     async with page(address) as socket, page(address) as sleeper:
         times = [await write(socket, model, piece, "continue", 1)]
         sleeper.transport.pause_reading()
@@ -164,7 +164,7 @@ async def asleep(address: str, model: str, piece: dict[str, Any]) -> None:
 
 
 def heard_after(address: str, rounds: int) -> str:
-    """Return how long after a click on "Continue" the first sound is heard."""
+    """Return, as text, how long after a click on "Continue" the first sound is heard."""
     times = []
     with browser.chromium() as tab:
         tab.open(f"http://{address}/")
@@ -187,10 +187,10 @@ def heard_after(address: str, rounds: int) -> str:
 
 
 def answers(address: str, count: int) -> str:
-    """Return how many answers of a duet begin on the beat after a pause of a beat.
+    """Return, as text, how many answers of a duet begin on the beat after a pause of one beat.
 
-    Phrases of four quarters are played on a MIDI keyboard that is not there, each note up to 20 ms
-    early or late: the first at 112 a minute, the others in the tempo that the page felt.
+    Phrases of four quarter notes are played on a simulated MIDI keyboard, each note up to 20 ms
+    early or late: the first at 112 a minute, the others in the tempo that the page detected.
     """
     rng, beat, answered, off = random.Random(0), 60_000 / 112, 0.0, []
     with browser.chromium() as tab:
@@ -202,7 +202,7 @@ def answers(address: str, count: int) -> str:
             uneven = [0, *(rng.uniform(-20, 20) for _ in range(3))]
             pitches = [rng.choice((67, 69, 71, 72, 74, 76)) for _ in range(4)]
             began, answered = duet.play(tab, pitches, beat, answered + 4 * beat, uneven)
-            off.append(answered - began - 5 * beat)  # four notes and the beat that is silent
+            off.append(answered - began - 5 * beat)  # four notes and the silent beat
             if number == 0:
                 tempo = tab.ask("etude.piece().tempo[0][0]")
                 beat = 60_000 / tempo

@@ -1,8 +1,8 @@
-"""Attacks on the page's server: messages and requests that no page sends, over the loopback.
+"""Attacks on the page's server: messages and requests that no page would send, over loopback.
 
-In each process that attacks one server answers, as `play.py --host` would. Whatever comes, it has
-to answer in one line, name no path, log no mistake, take no more memory, and let a player with the
-token play.
+Each attacking process has its own server, set up as by `play.py --host`. Whatever comes, the server
+must answer in one line, reveal no path, log no error, use no more memory, and still let a player
+with the token play.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ ASKED = ("bars", "temperature", "key", "range", "meter", "programs", "polyphony"
 VALUES = ("1", "1-2", "3/4", "48-72", "40,41", "0.5", "-1", "9" * 5000, "%00", "%F0", "C", "strict")
 FILES = (b"midi", b"musicxml", b"score", b"wav")
 WAIT_SECONDS = 60
-SETTLED, MOST_GROWTH = 500, 100  # answers; MiB that a server may take more after any number
+SETTLED, MOST_GROWTH = 500, 100  # answers until memory settles; MiB that it may grow after that
 
 Json = dict[str, Any]
 
 
 @dataclass
 class Page:
-    """A server that is attacked, its mistakes, and pieces of all its models."""
+    """A server under attack, the errors that it logged, and pieces for all its models."""
 
     port: int
     folder: Path
-    server: ExitStack  # never closed: it is to be there for the next attack
+    server: ExitStack  # never closed, because the next attack needs the server
     mistakes: list[str] = field(default_factory=list)
     pieces: list[Json] = field(default_factory=list)
     answers: int = 0
-    mebibytes: float = 0.0  # that the process takes after SETTLED of them
+    mebibytes: float = 0.0  # the memory of the process after SETTLED answers
 
 
 def prepare_page(folder: Path) -> None:
-    """Put models for the page into a folder, of beats, of seconds, of named parts, of no music."""
+    """Put models into a folder: on beats, on seconds, with named parts, and not of music."""
     for name, vocabulary in VOCABULARIES.items():
         path = folder / f"{name}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,9 +77,9 @@ def prepare_page(folder: Path) -> None:
 
 @cache
 def attacked(folder: Path) -> Page:
-    """Return the page of this process; its server ends with it."""
+    """Return the page of this process; its server ends with the process."""
     models = Models(folder / "models" / "quartet.safetensors", folder)
-    multiprocessing.current_process().daemon = False  # uploads have a reader
+    multiprocessing.current_process().daemon = False  # uploads need a child process as reader
     server = ExitStack()
     _, port = server.enter_context(served(make_app(models, token=TOKEN)))
     page = Page(port, folder, server)
@@ -101,7 +101,7 @@ def attacked(folder: Path) -> Page:
 
 
 def right(rng: np.random.Generator, page: Page) -> Json:
-    """Return a message with all that any task asks for, its parts drawn apart from each other."""
+    """Return a valid message with the fields of every task, each drawn independently."""
     piece = page.pieces[int(rng.integers(len(page.pieces)))] if page.pieces else None
     notes = len(piece["notes"]) if piece else 1
     note = int(rng.integers(notes + 1))
@@ -115,7 +115,7 @@ def right(rng: np.random.Generator, page: Page) -> Json:
 
 
 def with_huge_numbers(message: Json, rng: np.random.Generator, page: Page) -> Json:
-    """Return a message with something huge, or of no sense, in a setting or elsewhere."""
+    """Return a message with a huge or senseless value in a setting or elsewhere."""
     value = (*HUGE, *LIES)[int(rng.integers(len(HUGE) + len(LIES)))]
     if rng.random() < 0.7:
         name = ASKED[int(rng.integers(len(ASKED)))]
@@ -125,7 +125,7 @@ def with_huge_numbers(message: Json, rng: np.random.Generator, page: Page) -> Js
 
 
 def with_foreign_grid(message: Json, rng: np.random.Generator, page: Page) -> Json:
-    """Return a message whose piece counts other steps, or is played by other parts."""
+    """Return a message whose piece has a foreign grid or foreign parts."""
     piece = dict(message["piece"])
     match int(rng.integers(4)):
         case 0:
@@ -144,12 +144,12 @@ def with_foreign_grid(message: Json, rng: np.random.Generator, page: Page) -> Js
 
 
 def with_other_origin(message: Json, rng: np.random.Generator, page: Page) -> Json:
-    """Return a message that says that its piece was written otherwise."""
+    """Return a message that claims that its piece was written in another way."""
     return message | {"do": "explain", "written": right(rng, page)}
 
 
 def with_any_lie(message: Json, rng: np.random.Generator, page: Page) -> Json:
-    """Return a message of which one value, anywhere, is something else."""
+    """Return a message with any one value replaced."""
     lied = with_a_lie(message, rng)
     return lied if isinstance(lied, dict) else {"do": lied}
 
@@ -158,12 +158,12 @@ MUTATIONS = (with_huge_numbers, with_foreign_grid, with_other_origin, with_any_l
 
 
 def attack_message(number: int, seed: int, folder: Path) -> str:
-    """Send a page's message after one or two mutations, or its bytes damaged, also as UTF-8."""
+    """Send a page's message with one or two mutations, or with damaged bytes, even as text."""
     rng, page = np.random.default_rng((seed, number)), attacked(folder / "page")
     message = right(rng, page)
     for at in sorted(
         rng.integers(len(MUTATIONS), size=int(rng.integers(1, 3)))
-    ):  # a lie comes last
+    ):  # a replaced value comes last
         if isinstance(message.get("piece"), dict) and isinstance(message.get("settings"), dict):
             message = MUTATIONS[at](message, rng, page)
     content = json.dumps(message).encode()
@@ -175,7 +175,7 @@ def attack_message(number: int, seed: int, folder: Path) -> str:
 
 
 def attack_request(number: int, seed: int, folder: Path) -> str:
-    """Send a request: a page's for a file, a file to the door, or any bytes."""
+    """Send a request: a page's for a file, a program's with a file, or any bytes."""
     rng, page = np.random.default_rng((seed, number)), attacked(folder / "page")
     ours = b"Cookie: %s=%s" % (COOKIE.encode(), TOKEN.encode())
     kind = int(rng.integers(3))
@@ -184,7 +184,7 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
         body = damaged(body, rng) if rng.random() < 0.2 else body
         path = FILES[int(rng.integers(len(FILES)))]
         content = answer(page.port, b"/" + path, ours, body=body, method=b"POST")
-    elif kind == 1 and number % 5 == 0:  # a process reads each: these take long
+    elif kind == 1 and number % 5 == 0:  # rarer, because a process reads each, which takes long
         body = mutant(number, seed) if rng.random() < 0.7 else originals()[0]
         model = NAMES[int(rng.integers(len(NAMES)))].encode()
         way = b"/upload" if rng.random() < 0.5 else b"/api/" + str(rng.choice(WAYS)).encode()
@@ -198,13 +198,13 @@ def attack_request(number: int, seed: int, folder: Path) -> str:
         connection.shutdown(1)
         content = heard(connection)
     head, _, line = content.partition(b"\r\n\r\n")
-    line = line.partition(b"HTTP/1.1 ")[0]  # of the first answer, where bytes make two requests
+    line = line.partition(b"HTTP/1.1 ")[0]  # the first answer, if the bytes make two requests
     is_refused = head[9:10] in (b"4", b"5") and b"chunked" not in head
     return fate(page, line.decode("utf-8", "replace") if is_refused else HELD)
 
 
 def told(page: Page, content: bytes, to_its_end: bool = False) -> Json:
-    """Send a text to a page's connection, and return what answers it: the first, or the last."""
+    """Send a text over a page's connection; return the first answer, or the last one."""
     host = f"127.0.0.1:{page.port}"
     with connect(f"ws://{host}/live?token={TOKEN}", origin=Origin(f"http://{host}")) as player:
         player.socket.sendall(Frame(Opcode.TEXT, content).serialize(mask=True))
@@ -215,7 +215,7 @@ def told(page: Page, content: bytes, to_its_end: bool = False) -> Json:
 
 
 def fate(page: Page, said: str) -> str:
-    """Return what was said, or BROKEN where the server has made a mistake, or says too much."""
+    """Return the answer, or BROKEN if the server logged an error or revealed too much."""
     page.answers += 1
     mebibytes = psutil.Process().memory_info().rss / 2**20
     if page.answers <= SETTLED:

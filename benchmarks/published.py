@@ -1,4 +1,4 @@
-"""The data sets of Boulanger-Lewandowski et al. (2012), scored in the units of the literature.
+"""Train and score on the data sets of Boulanger-Lewandowski et al. (2012), in their papers' units.
 
     python -m benchmarks.published PATH/Jsb16thSeparated.json
     python -m benchmarks.published PATH/Jsb16thSeparated.json --run runs/3 --model.n_layer 3
@@ -6,20 +6,20 @@
     python -m benchmarks.published PATH/JSB_Chorales.npz --minutes 30
     ... --config benchmarks/configs/student.yaml --run runs/student --model.teachers "[ONE, OTHER]"
 
-A .json file holds chorales on a grid of sixteenths, one pitch a voice and step, as
-github.com/czhuang/JSB-Chorales-dataset has them; each voice becomes a program of its own, and nats
-are told over four voices times the sixteenths. A .npz file holds frames, the sets of a piano's keys
-that sound for an eighth (in JSB_Chorales a quarter): of each split `SPLIT`, the frames of all
-pieces end to end, 88 keys from A0 packed as np.packbits packs rows, and `SPLIT_frames`, the number
-of each piece's; nats are told over the frames.
+A .json file holds chorales on a grid of sixteenth notes, one pitch for each voice and step, as in
+github.com/czhuang/JSB-Chorales-dataset. Each voice becomes a program of its own, and nats are
+divided by four voices times the number of sixteenths. A .npz file holds frames: the piano keys that
+sound in an eighth note (in JSB_Chorales, a quarter note). For each split, `SPLIT` holds the frames
+of all pieces end to end, 88 keys from A0, packed by np.packbits along rows, and `SPLIT_frames` the
+number of frames of each piece. Nats are divided by the number of frames.
 
-The pieces become a folder of MIDI files. The source cannot tell a note that is held from one that
-is struck again, so --strike says after how many steps a pitch that goes on is: what a model would
-have to foresee when a note begins, it decides when the beat comes. train.py trains on that folder
-(all options but ours are its own), and what it learned is reported as papers do: total nats of a
-split, End with them and untransposed. The source comes back from the tokens, up to silence before
-the first note and after the last, so that is its own likelihood, or a little less: what a model
-gives to other notes that sound alike is lost.
+The pieces become a folder of MIDI files. The source does not distinguish a held note from one that
+is struck again, so --strike says after how many steps a pitch that goes on is struck again. Then
+the model need not foresee a long note when it begins, but decides on each beat. train.py trains on
+that folder; all options but this program's own go to it. The result is reported as in papers: the
+total nats of a split, End included, untransposed. The source can be restored from the tokens,
+except silence before the first note and after the last. So the result is the source's likelihood
+or a little lower, because the probability of other notes that sound the same is lost.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from evaluation.likelihood import EvaluationSet, measure_likelihood
 from generation.model import Model, corpus_of, load
 
 REST, HIGHEST = -1, 127
-KEYS, LOWEST = 88, 21  # of a piano; the pitch of the first
+KEYS, LOWEST = 88, 21  # the number of a piano's keys, and the pitch of the first
 FRAMES_PER_QUARTER = {"JSB_Chorales": 1}  # else 2
-Pieces = dict[str, list[Ints]]  # by split; (T, L) pitches a piece, a row a step, a column a line
+Pieces = dict[str, list[Ints]]  # by split: the pitches (T, L) of each piece, T steps, L lines
 
 
 class Layout(NamedTuple):
     """How a file's pieces become notes, and where they go."""
 
-    programs: Sequence[int]  # of the lines
+    programs: Sequence[int]  # one for each line
     grid: Grid
     tempo_bpm: int
-    strike: int  # unless the user says otherwise
-    cells: int  # in a row, by papers' count
+    strike: int  # the default of --strike
+    cells: int  # in a row, as papers count them
     cell: str
     config: str
     run: str
-    folder: str  # with {} for the strike; configs/chorales.yaml trains on that of every beat
+    folder: str  # with {} for --strike; configs/chorales.yaml trains on the one for every beat
 
 
 CHORALES = Layout(
@@ -99,10 +99,10 @@ def frames(name: str) -> Layout:
 
 
 def read_grids(source: Path) -> Pieces:
-    """Read the chorales of each split of the JSON file.
+    """Read the chorales of each split of a JSON file.
 
     Raises:
-        ValueError: it holds something else.
+        ValueError: the file holds something else.
     """
     splits = json.loads(source.read_text(encoding="utf-8"))
     pieces = {name: [np.array(piece) for piece in each] for name, each in splits.items()}
@@ -115,10 +115,10 @@ def read_grids(source: Path) -> Pieces:
 
 
 def read_frames(source: Path) -> Pieces:
-    """Read the pieces of each split of the .npz file; a line is a key.
+    """Read the pieces of each split of a .npz file; each line is a key of the piano.
 
     Raises:
-        ValueError: it holds something else.
+        ValueError: the file holds something else.
     """
     with np.load(source, allow_pickle=False) as file:
         arrays = dict(file)
@@ -138,7 +138,7 @@ def read_frames(source: Path) -> Pieces:
 def runs(values: Ints, strike: int) -> tuple[Ints, Ints]:
     """Return where runs of equal values (T,) begin, and how long they are, (N,) each.
 
-    A run begins anew every `strike` steps from the first on; 0: never.
+    A new run begins every `strike` steps, counted from the first step; 0: never.
     """
     steps = np.arange(len(values))
     is_struck = steps % strike == 0 if strike else steps == 0
@@ -148,9 +148,10 @@ def runs(values: Ints, strike: int) -> tuple[Ints, Ints]:
 
 
 def score_of(pitches: Ints, layout: Layout, strike: int) -> Score:
-    """Turn pitches (T, L) into a piece in bars of 4/4 from the first row on.
+    """Turn pitches (T, L) into a piece in bars of 4/4 that begin at the first row.
 
-    A pitch that goes on is struck again every `strike` steps from the first on; 0: it is held.
+    A pitch that goes on is struck again every `strike` steps, counted from the first step; 0: it is
+    held.
     """
     rows = [
         (onset, length, own[onset], VELOCITY, program)
@@ -166,10 +167,10 @@ def score_of(pitches: Ints, layout: Layout, strike: int) -> Score:
 
 
 def write_corpus(scores: Mapping[str, Sequence[Score]], folder: Path) -> None:
-    """Write the pieces of each split as FOLDER/SPLIT/NUMBER.mid; a folder that is there stays.
+    """Write the pieces of each split as FOLDER/SPLIT/NUMBER.mid; leave an existing folder alone.
 
     Raises:
-        CorpusError: the folder is there, and holds other pieces.
+        CorpusError: the folder exists and holds other pieces.
     """
     files = {
         f"{split}/{number:03}.mid": midi_bytes(score)
@@ -196,13 +197,13 @@ def check(scores: Mapping[str, Sequence[Score]], corpus: Corpus) -> None:
         for index, file in enumerate(split.names):
             source = each[int(Path(file).stem)].notes.copy()
             own = decode(split.piece(index), corpus.vocabulary).notes.copy()
-            for notes in (source, own):  # silence before the first is not kept
+            for notes in (source, own):  # silence before the first note is not kept
                 notes["onset"] -= notes["onset"][0]
             assert np.array_equal(own, source), f"{file}: not what the source says"
 
 
 def print_scores(model: Model, pieces: EvaluationSet, cells: int, cell: str) -> None:
-    """Print the nats of a split over its cells and over its notes, by kinds of tokens."""
+    """Print the nats of a split per cell and per note, by kind of token."""
     figures = measure_likelihood(model, {}, pieces)
     notes = figures.notes
     print(f"{pieces.name}: {figures.pieces} pieces, {cells:,} {cell}s, {notes:,} notes")
@@ -221,7 +222,7 @@ def print_scores(model: Model, pieces: EvaluationSet, cells: int, cell: str) -> 
 def report(
     options: argparse.Namespace, others: Sequence[str], layout: Layout, pieces: Pieces
 ) -> None:
-    """Train a model, or read one, and print the figures."""
+    """Train or load a model, and print its figures."""
     strike = layout.strike if options.strike is None else options.strike
     folder = layout.folder.format(strike)
     scores = {

@@ -1,6 +1,6 @@
-"""What a MIDI file says, read a second time by other means: mido reads the bytes.
+"""A second, independent reader of MIDI files, based on mido.
 
-Slow and plain, to compare with `data.midi.io`. The two share no code.
+It is slow and plain, and shares no code with `data.midi.io`, which is compared with it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ DRUM_CHANNEL, DRUMS = 9, 128
 
 
 class NotComparedError(Exception):
-    """A file that mido does not read, or not as we do, for a reason that is known."""
+    """A file that mido refuses, or reads differently for a known reason."""
 
 
 def second_reading(content: bytes) -> list[Note]:
-    """Return all notes of a file, sorted, as long as the sustain pedal holds them.
+    """Return all notes of a file, sorted, extended to where the sustain pedal is released.
 
     Raises:
-        NotComparedError: mido refuses it, or reads it by rules of its own.
+        NotComparedError: mido refuses the file, or reads it by rules of its own.
     """
     tracks, at = [], 14
     try:
-        while content[at : at + 4] == b"MTrk":  # each alone, or one could read on in the next
+        while content[at : at + 4] == b"MTrk":  # one by one, so that none reads on into the next
             end = at + 8 + int.from_bytes(content[at + 4 : at + 8], "big")
             alone = content[:10] + b"\0\1" + content[12:14] + content[at:end]
             tracks += mido.MidiFile(file=io.BytesIO(alone), clip=True).tracks
@@ -59,7 +59,7 @@ def _notes_of(track: mido.MidiTrack) -> list[Note]:
             if message.type == "note_on" and message.velocity:
                 begun[voice].append((tick, message.velocity))
                 programs[message.channel].add(playing.get(message.channel, 0))
-            elif len(ends[voice]) < len(begun[voice]):  # else it ends nothing
+            elif len(ends[voice]) < len(begun[voice]):  # otherwise there is no note to end
                 ends[voice].append(tick)
     if any(len(its) > 1 for its in programs.values()):
         raise NotComparedError("a channel that changes its instrument")
@@ -82,7 +82,7 @@ def _notes_of(track: mido.MidiTrack) -> list[Note]:
 def _held(
     notes: list[tuple[int, int, int, int]], pedal: list[tuple[int, bool]]
 ) -> list[tuple[int, int, int, int]]:
-    """Hold what ends while the pedal is down until it is up, or the pitch begins again."""
+    """Extend notes that end while the pedal is down until it is up or the pitch begins again."""
     last = max([end for _, _, end, _ in notes] + [tick for tick, _ in pedal])
     held = []
     for at, (pitch, start, end, velocity) in enumerate(notes):
@@ -96,7 +96,7 @@ def _held(
 
 
 def _with_ends(begins: list[tuple[int, int]], ends: list[int]) -> list[tuple[int, int, int]]:
-    """Pair first come, first served; where one is never ended, each ends where the next begins."""
+    """Pair beginnings with ends in order; if an end is missing, notes end where the next begins."""
     if len(begins) == len(ends):
         return [(start, end, velocity) for (start, velocity), end in zip(begins, ends, strict=True)]
     told = deque(ends)

@@ -1,16 +1,16 @@
-"""Store a trained model as one that ships with Etude: in half precision, with its figures.
+"""Store a trained model in the form that ships with Etude: in half precision, with its figures.
 
     python -m benchmarks.ship runs/bach/model.safetensors models/bach.safetensors
     python -m benchmarks.ship runs/a/model.safetensors runs/b/model.safetensors models/a.safetensors
     python -m benchmarks.ship models/bach.safetensors models/bach.safetensors --critic
 
-The figures are of the weights as they are stored, on the held-out splits of the corpus that the
-model was trained on. They go into the file, where tests hold models/README.md to them, and are
-printed as lines for its table. Rhythms and loops of its pieces are read anew, too (data/rhythms.py,
-data/loops.py). As at the end of a training, it finds anew how it samples with
---sampling (evaluation/fit_sampling.py), and what tells its pieces with --critic (fit_critic.py).
-Of several models that began with the same one the mean of their weights is stored (Wortsman et al.
-2022, Model soups), and the rest is the first one's.
+The figures are computed with the stored weights, on the held-out splits of the corpus that the
+model was trained on. They are stored in the file, and printed as lines for the table in
+models/README.md; tests compare the two. The rhythms and loops of the training pieces are computed
+again, too (data/rhythms.py, data/loops.py). As at the end of training, --sampling fits the sampling
+options (evaluation/fit_sampling.py), and --critic fits the critic (fit_critic.py). If several
+models are given that began with the same one, the mean of their weights is stored (Wortsman et al.
+2022, Model soups); everything else comes from the first.
 """
 
 from argparse import Namespace
@@ -35,19 +35,19 @@ from evaluation.samples import MAX_PIECES, split_scores
 from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
 
-# Written at most, to find how a model samples, and what tells its pieces.
+# The most tokens that are written to fit the sampling options, and to fit the critic.
 SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
-    """Return a split's line of the table in models/README.md."""
+    """Return the line of a split for the table in models/README.md."""
     return (
         f"| `{name}` | {split} | {its['pieces']} | {its['notes']:,} | {its['nats_per_note']:.3f} |"
     )
 
 
 def mean_of(files: Sequence[ModelFile]) -> ModelFile:
-    """Return the first of some models with the mean of the weights of all."""
+    """Return the first of several models with the mean of all their weights."""
     networks = [file.network for file in files]
     shapes = [{name: own.shape for name, own in each.weights.items()} for each in networks]
     if shapes.count(shapes[0]) < len(files):
@@ -60,7 +60,7 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
 
 
 def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
-    """Return the style of a model with what it finds anew about itself."""
+    """Return the style of a model with those parts fitted again that the options ask for."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
     its = Style.of(pieces)
     own = replace(

@@ -1,13 +1,14 @@
-"""How fast sampling is: beside transformers' generate with its cache, and in notes a second.
+"""How fast sampling is: compared with transformers' cached generate, and in notes per second.
 
     python -m benchmarks.speed
     python -m benchmarks.speed --rounds 9
 
-Beside transformers weights are random, so nothing need be trained. Ours is what the product does:
-the grammar masks every token, and the side input is computed for each (data/tokens/features.py).
-It has one thread; transformers runs on one and on all, and the better counts. Rounds take turns,
-so that what else the machine does hits all alike; ratios are of the medians. Notes a second are
-those of the model that ships, as `compose` writes eight bars.
+The comparison with transformers uses random weights, so nothing has to be trained. Etude does all
+that it does in use: the grammar masks every token, and the side input is computed for each
+(data/tokens/features.py). Etude runs in one thread; transformers runs in one and in all, and the
+better result counts. Rounds take turns, so that other work on the machine affects all alike; ratios
+are those of the medians. Notes per second are measured with the shipped model, as `compose` writes
+eight bars.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ from model.engine import Engine
 from model.sampling import sample
 
 CHOICE = SamplingOptions(top_p=0.95)
-WIDTH, TOKENS = 256, 256  # of the decoder, of a round
-NO_END = Length(bars=10**6)  # none in sight
+WIDTH, TOKENS = 256, 256  # the width of the decoder, and the tokens of a round
+NO_END = Length(bars=10**6)  # so long that no end is in sight
 BATCHES = (1, 8, 64)
 
-Run = Callable[[], float]  # to seconds
+Run = Callable[[], float]  # returns seconds
 
 
 def vocabulary(pitches: int) -> Vocabulary:
-    """Return four programs with so many pitches each; 90 make 512 ids."""
+    """Return a vocabulary of four programs with so many pitches each; 90 make 512 ids."""
     return Vocabulary(
         meters=((3, 4), (4, 4)),
         tempos=(60, 80, 100),
@@ -61,7 +62,7 @@ def vocabulary(pitches: int) -> Vocabulary:
 
 
 def random_decoder(words: Vocabulary) -> Decoder:
-    """Return four layers, four heads, a side input; no weight is left at its zero start."""
+    """Return a decoder with four layers, four heads and a side input; no weights stay at zero."""
     torch.manual_seed(0)
     decoder = Decoder(DecoderConfig(words.size, n_embd=WIDTH, **SideFeatures(words).shape)).eval()
     for weight in decoder.parameters():
@@ -71,7 +72,7 @@ def random_decoder(words: Vocabulary) -> Decoder:
 
 
 def ours(words: Vocabulary, batch: int) -> Run:
-    """Return a function to the seconds of a step, grammar and all."""
+    """Return a function that measures the seconds of a step of Etude, grammar included."""
     guide = ConstrainedGrammar(words, NO_END)
     steps = Engine(network_of(random_decoder(words)))
 
@@ -87,7 +88,7 @@ def ours(words: Vocabulary, batch: int) -> Run:
 
 
 def theirs(size: int, batch: int, threads: int) -> Run:
-    """Return the same for a GPT-2 of that shape in transformers."""
+    """Return a function that measures the same for a GPT-2 of that shape in transformers."""
     torch.manual_seed(0)
     model = of_transformers(size, WIDTH).eval()
     start = torch.ones(batch, 1, dtype=torch.long)
@@ -104,7 +105,7 @@ def theirs(size: int, batch: int, threads: int) -> Run:
 
 
 def beside_transformers(rounds: int) -> None:
-    """Print a table of steps."""
+    """Print a table of the time of a step, compared with transformers."""
     words, all_threads = vocabulary(pitches=90), torch.get_num_threads()
     print(f"4 layers, 4 heads, width {WIDTH}, context 512, vocabulary {words.size}")
     if find_spec("transformers") is None:
@@ -124,7 +125,7 @@ def beside_transformers(rounds: int) -> None:
 
 
 def written(rounds: int) -> None:
-    """Print how many notes a second the model that ships writes."""
+    """Print how many notes per second the shipped model writes."""
     model = load("bach")
 
     def notes_a_second(pieces: int) -> float:

@@ -1,10 +1,10 @@
-"""How long a command takes from its start to its end: help, a mistake, eight bars on the disk.
+"""How long a command takes from start to end: its help, a wrong option, eight bars on disk.
 
     python -m benchmarks.start
     taskset -c 0,1 python -m benchmarks.start --rounds 9
 
-Each command is a process of its own, with the model that ships. Beside the seconds on the clock
-stand those of the processor, which other work on the machine disturbs less.
+Each command runs in its own process, with the shipped model. Both wall-clock seconds and processor
+seconds are printed; other work on the machine disturbs the latter less.
 """
 
 import os
@@ -33,7 +33,7 @@ COMMANDS = {
 
 
 def seconds(words: list[str], folder: str) -> tuple[float, float]:
-    """Run Python with these words; return seconds on the clock and of the processor."""
+    """Run Python with these arguments; return wall-clock seconds and processor seconds."""
     command = [sys.executable, *(str(ROOT / w) if w.endswith(".py") else w for w in words)]
     before, began = os.times(), time.perf_counter()
     subprocess.run(command, cwd=folder, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""What benchmarks share: their options, runs that take turns, tables in Markdown."""
+"""What benchmarks share: option parsers, runs that take turns, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def parser_of(text: str | None) -> Parser:
 def in_turns(
     runs: Mapping[Name, Callable[[], Figure]], rounds: int, warm_up: int = 1
 ) -> dict[Name, list[Figure]]:
-    """Return what each of `runs` gives, round by round; they take turns, so a drift hits all.
+    """Return the results of each of `runs`, round by round.
 
-    Rounds to warm up come before, and do not count.
+    Runs take turns, so that a drift of the machine affects all alike. Warm-up rounds come first and
+    do not count.
     """
     figures: dict[Name, list[Figure]] = {name: [] for name in runs}
     for number in range(warm_up + rounds):
@@ -37,7 +38,7 @@ def row(*cells: object) -> None:
 
 
 def head(*names: str) -> None:
-    """Print the head of a Markdown table."""
+    """Print the header of a Markdown table."""
     print()
     row(*names)
     row(*["---"] * len(names))

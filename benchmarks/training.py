@@ -1,17 +1,17 @@
-"""How fast a step of training is, beside GPT-2's, and what each piece of model/cpu.py saves of it.
+"""How fast a training step is, compared with GPT-2, and how much each part of model/cpu.py saves.
 
     python -m benchmarks.training
-    python -m benchmarks.training --shapes pop --rounds 9      # that of configs/pop.yaml
+    python -m benchmarks.training --shapes pop --rounds 9      # the shape of configs/pop.yaml
     taskset -c 0 python -m benchmarks.training --pieces
 
-A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW; GPT-2's is the
-same with AdamW alone, written down as in nanoGPT and, where it is installed, by transformers.
-Weights and ids are random. Rounds take turns, so that what else the machine does hits all alike;
-a ratio is the median of each round's, and above 1 where ours is faster.
+A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW. A step of GPT-2 is
+the same with AdamW alone; the GPT-2 is written as in nanoGPT, and also taken from transformers if
+that is installed. Weights and ids are random. Rounds take turns, so that other work on the machine
+affects all alike. A ratio is the median over rounds; above 1, Etude is faster.
 
-With --pieces a decoder with everything and one without each piece take turns, on one thread, and
-seconds of the processor are counted, which other work disturbs least: a ratio of 1.05 says that a
-step without the piece takes 5% longer.
+With --pieces, a decoder with all parts and decoders without one part each take turns, in one
+thread. Processor seconds are counted, because other work disturbs them least. A ratio of 1.05 means
+that a step without the part takes 5% longer.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from training.loss import cross_entropy
 from training.optimizer import MuonAdamW
 
 DROPOUT = 0.2
-WARM_UP = 3  # rounds: until then steps still take memory from the system
-COLUMNS_SET = 20  # of the side input beside an id of a chorale, about
+WARM_UP = 3  # rounds, during which steps still take memory from the system
+COLUMNS_SET = 20  # roughly how many columns of the side input are set beside an id of a chorale
 PRECISIONS = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a decoder and of the batch."""
+    """The shape of a decoder and of the batch."""
 
     width: int
     batch: int
     layers: int = LAYERS
     context: int = CONTEXT
     heads: int = HEADS
-    pitches: int = 90  # of four programs: 512 ids
+    pitches: int = 90  # with four programs, 512 ids
 
     @property
     def words(self) -> Vocabulary:
-        """Its vocabulary."""
+        """The vocabulary of this shape."""
         return vocabulary(self.pitches)
 
     def batches(self) -> TrainingBatch:
-        """Random ids, the next one wanted in every place."""
+        """Random ids, with the next one as the target at every place."""
         ids = torch.randint(self.words.size, (self.batch, self.context + 1))
         features = SideFeatures(self.words)
         side = features.compute(ids[:, :-1].numpy() * 0).map(torch.from_numpy)
@@ -76,7 +76,7 @@ class Shape:
         return {"ids": ids[:, :-1], "targets": ids[:, 1:], "side": side}
 
 
-# Shapes by name, and the steps of a round.
+# Shapes by name, each with the number of steps in a round.
 SHAPES = {
     "default": (Shape(width=128, batch=4), 8),
     "comparison": (Shape(width=256, batch=16), 2),
@@ -85,13 +85,13 @@ SHAPES = {
 
 
 class Step:
-    """A training step.
+    """A training step; calling this object takes one.
 
     Args:
-        model: ids to logits.
-        optimizer: of its weights.
+        model: maps ids to logits.
+        optimizer: the optimizer of the model's weights.
         precision: bf16 under autocast, or fp32.
-        shape: of the batch.
+        shape: the shape of the batch.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class Step:
                 total = cross_entropy(logits, self.batch["targets"])
             else:
                 given = self.model(self.batch["ids"])
-                logits = getattr(given, "logits", given)  # transformers' are one part of it
+                logits = getattr(given, "logits", given)  # transformers returns them in an object
                 targets = self.batch["targets"].flatten()
                 total = functional.cross_entropy(logits.flatten(0, 1), targets, reduction="sum")
         return total / self.tokens
 
     def __call__(self) -> None:
-        """Take it."""
+        """Take the step."""
         self.forward().backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
@@ -125,7 +125,7 @@ class Step:
 
 
 def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] = ()) -> Step:
-    """Return a step of this project's decoder, `without` pieces of model/cpu.py."""
+    """Return a step of Etude's decoder, `without` some parts of model/cpu.py."""
     torch.manual_seed(0)
     config = DecoderConfig(
         shape.words.size,
@@ -143,7 +143,7 @@ def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] 
 
 
 def gpt2(make: Callable[..., Any], shape: Shape, dropout: float, precision: str) -> Step:
-    """Return a step of GPT-2, written down or by transformers."""
+    """Return a step of GPT-2, from benchmarks/gpt2.py or from transformers."""
     torch.manual_seed(0)
     model = make(shape.words.size, shape.width, dropout, shape.layers, shape.context)
     adamw = AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1)
@@ -159,7 +159,7 @@ if find_spec("transformers"):
 
 
 def timed(step: Step, steps: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of a step, a mean over some."""
+    """Return the mean seconds of a step, over so many steps."""
     began = clock()
     for _ in range(steps):
         step()
@@ -167,7 +167,7 @@ def timed(step: Step, steps: int, clock: Callable[[], float] = time.perf_counter
 
 
 def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: int) -> None:
-    """Print a row for each that trains at a shape."""
+    """Print a row for each model that is trained at a shape."""
     made = {name: make(shape, dropout, precision) for name, make in MAKERS.items()}
     runs = {name: partial(timed, step, steps) for name, step in made.items()}
     taken = in_turns(runs, rounds, WARM_UP)
@@ -180,7 +180,7 @@ def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: in
 
 
 def compare_pieces(shape: Shape, rounds: int) -> None:
-    """Print how much longer a step takes without each piece of model/cpu.py."""
+    """Print how much longer a step takes without each part of model/cpu.py."""
     torch.set_num_threads(1)
     runs = {
         name: partial(timed, ours(shape, DROPOUT, "fp32", without), 1, time.process_time)
@@ -203,7 +203,7 @@ def main() -> None:
     )
     parser.add_argument("--pieces", action="store_true", help="measure those of model/cpu.py")
     options = parser.parse_args()
-    retain_freed_memory()  # for all alike
+    retain_freed_memory()  # for all models alike
     if "by transformers" not in MAKERS:
         print("to compare with transformers' GPT-2, too: pip install transformers")
     for shape, steps in map(SHAPES.__getitem__, options.shapes):

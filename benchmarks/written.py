@@ -1,11 +1,12 @@
-"""Pieces that a trained model writes, for a student to learn from (`data.written`).
+"""Write pieces with a trained model for a student model to learn from (`data.written`).
 
     python -m benchmarks.written runs/one/model.safetensors datasets/written/one --count 512
     python -m benchmarks.written models/bach.safetensors datasets/best --count 192 --candidates 8
 
-They are as long as training pieces, within their range, and take no repeats from them. A model at
-temperature 1 strays, to others that learned the same, from what they learned: so 0.8. Of several
-candidates, each as the model samples by default, its critic keeps one: for the model itself.
+Pieces are as long as training pieces, stay within their range, and copy no repeats. The temperature
+is 0.8, because at 1 other models of the same music find that pieces stray from it. With several
+candidates, each is sampled with the model's defaults and its critic keeps one: such pieces are for
+the model itself to learn from.
 """
 
 from pathlib import Path
@@ -28,7 +29,7 @@ SAMPLING = SamplingOptions(temperature=0.8)
 
 
 def write_pieces(model: Model, corpus: Corpus, folder: Path, count: int, candidates: int) -> None:
-    """Have a model write so many pieces into a new folder, as NUMBER.mid."""
+    """Let a model write `count` pieces into a new folder, as NUMBER.mid."""
     real = split_scores(corpus, "train")
     lengths = [len(score.bars) for score in real]
     notes = np.concatenate([score.notes for score in real])

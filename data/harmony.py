@@ -1,4 +1,4 @@
-"""Which chords music is in, found from its notes alone, and what they are in a key."""
+"""Find the chords of music from its notes alone, and name them in a key."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from data.chords import CHORDS, KINDS, Chord, Span
 from data.keys import Key, harmonic_scale, pitched_notes, spell_pitch
 from data.score import NOTE, Grid, Score
 
-LONGEST = 16  # half beats that a chord is looked for in, at most
+LONGEST = 16  # half beats: the longest chord
 _AT_ONCE = 1024  # half beats that are judged together
 
-# How well a chord fits a span: for each half beat 1 by the share of its notes that are of it, less
-# OUTSIDE by the share of others; and once for each span what else there is to say.
+# How well a chord fits a span of half beats. Each half beat counts the share of its sound that
+# belongs to the chord, minus OUTSIDE times the share that does not. These count once for each span:
 OUTSIDE = 1.0
-FIRST_IS_NO_ROOT = 0.2  # against: the lowest note where it begins is not its root
-LACKS = (1.15, 1.4, 0.15, 0.8, 0.8)  # against: a note of it, from the root up, does not sound
-RARE = {  # against: its kind
+FIRST_IS_NO_ROOT = 0.2  # subtracted if the lowest note where the chord begins is not its root
+LACKS = (1.15, 1.4, 0.15, 0.8, 0.8)  # subtracted for each missing chord note, from the root up
+RARE = {  # subtracted for the kind of the chord
     **{"aug": 1.2, "sus2": 1.6, "sus4": 1.2, "7": 0.2, "maj7": 2.8, "m7": 1.9, "m7b5": 1.9},
     **{"dim7": 1.9, "6": 2.1, "m6": 2.1, "9": 2.4},
 }
-CHANGE = (0.2, 0.25, 1.1)  # against: it begins at a bar line, on another beat, off the beat
+CHANGE = (0.2, 0.25, 1.1)  # subtracted for beginning at a bar line, on another beat, off the beat
 
 
 class Pulse(NamedTuple):
@@ -36,7 +36,7 @@ class Pulse(NamedTuple):
 
     @classmethod
     def of(cls, bars: Records, grid: Grid) -> Pulse:
-        """Return the half beats of bars, (M,) of BAR; of an upbeat the last is whole."""
+        """Return the half beats of bars, (M,) of BAR; only the first of an upbeat may be short."""
         edges, levels, at = list[int](), list[int](), 0
         for number, (*meter, steps) in enumerate(bars.tolist()):
             beat = grid.beat_steps(*meter)
@@ -51,7 +51,11 @@ class Pulse(NamedTuple):
 
 
 def _templates() -> Reals:
-    """Return (36, K), what speaks for each chord: notes, that they sound, and the first bass."""
+    """Return (36, K), the weights of evidence for each of K chords.
+
+    The evidence is, for each pitch class, how long it sounds, whether it sounds at all, and whether
+    it is the lowest note where the chord begins.
+    """
     columns = []
     for above in CHORDS.values():
         for root in range(OCTAVE):
@@ -69,16 +73,18 @@ _AGAINST_ALL = np.repeat(_AGAINST, OCTAVE)  # (K,), kinds of 12 roots each
 
 
 def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]:
-    """Return the chords of music, one after the other: those which together fit its notes best.
+    """Return the sequence of chords that together fit the notes of music best.
 
-    The bass of a chord is the lowest note where it begins, if that is of it, else its root. Of
-    seven chorales that people analyzed it finds the root for 87% of the time, root and kind for
-    74%; of 1,034 folk tunes with chords 99% and 94% (benchmarks/RESULTS.md). A pitch class that
-    sounds alone is the root, and a triad whose third does not sound has the usual one of the music.
+    The bass of a chord is the lowest note where the chord begins, if it belongs to the chord, else
+    the root. A pitch class that sounds alone is the root. A triad whose third does not sound gets
+    the third that is more common in the music. Where nothing sounds, there is no chord.
+
+    In seven chorales that people analyzed, the root is right for 87% of the time, and root and kind
+    for 74%; in 1,034 folk tunes with chords, for 99% and 94% (benchmarks/RESULTS.md).
 
     Args:
-        onset, end, pitch: (N,) of notes with a pitch, times in grid steps.
-        pulse: of the music. Where nothing sounds there is no chord.
+        onset, end, pitch: (N,) of notes with a pitch; times in grid steps.
+        pulse: the half beats of the music.
     """
     heard, first = _heard(onset, end, pitch, pulse)
     H = len(pulse.level)
@@ -93,7 +99,7 @@ def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]
         within = sums[stops][:, None] - sums[begins]  # (S, LONGEST, 12)
         evidence = np.concatenate([within, within > 1e-9, bass[begins]], axis=-1)
         fits = evidence @ _TEMPLATES - _AGAINST_ALL  # (S, LONGEST, 36) -> (S, LONGEST, K)
-        fits = fits.round(9)  # so that equals are equal however they are added up
+        fits = fits.round(9)  # so that ties stay ties, whatever the order of the sums
         chord = fits.argmax(axis=-1)
         fit = np.where(is_before, -np.inf, fits.max(axis=-1) - change[begins])
         for row, stop in enumerate(stops.tolist()):
@@ -114,11 +120,13 @@ def find_chords(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[Span]
 
 
 def hold(spans: Sequence[Span], onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> list[bool]:
-    """Return whether chords hold as those do that are asked for (generation/chords.py).
+    """Return for each chord whether the notes keep the rules of requested chords.
+
+    generation/chords.py has those rules.
 
     Args:
         spans: the chords.
-        onset, end, pitch, pulse: of the music, as in `find_chords`.
+        onset, end, pitch, pulse: the music, as in `find_chords`.
     """
     beats, bar_lines = (pulse.edges[:-1][pulse.level <= most] for most in (1, 0))
     found = []
@@ -137,7 +145,7 @@ def hold(spans: Sequence[Span], onset: Ints, end: Ints, pitch: Ints, pulse: Puls
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Return spans of which those that follow each other with the same chord are one."""
+    """Return spans, with adjacent spans of the same chord joined into one."""
     found = list[Span]()
     for span in spans:
         if found and found[-1].end == span.begin and found[-1].chord == span.chord:
@@ -148,12 +156,12 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def _chord(number: int, lowest: int, here: Reals, everywhere: Reals) -> Chord:
-    """Return a chord by its number, over the lowest note if that is of it.
+    """Return the chord of a number, with the lowest note as its bass if that belongs to it.
 
     Args:
-        number: of the chord.
+        number: the number of the chord among K.
         lowest: the pitch class of the lowest note.
-        here, everywhere: (12,) how long each pitch class sounds in the chord, and in all music.
+        here, everywhere: (12,) how long each pitch class sounds in this span, and in all the music.
     """
     (sounding,) = np.nonzero(here > 1e-9)
     if len(sounding) == 1:
@@ -167,9 +175,11 @@ def _chord(number: int, lowest: int, here: Reals, everywhere: Reals) -> Chord:
 
 
 def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[Reals, Ints]:
-    """Return (H, 12) the share of each pitch class in what sounds in each half beat, and the bass.
+    """Return what sounds in each half beat, and its bass.
 
-    The bass is (H,) the pitch class of the lowest of the notes that sound first; OCTAVE: none does.
+    Returns:
+        (H, 12), the share of each pitch class in the sound; and (H,), the pitch class of the lowest
+        of the notes that sound first, or OCTAVE if nothing sounds.
     """
     H = len(pulse.level)
     begin_at = np.searchsorted(pulse.edges, onset, side="right") - 1
@@ -189,9 +199,10 @@ def _heard(onset: Ints, end: Ints, pitch: Ints, pulse: Pulse) -> tuple[Reals, In
 
 
 def chords_of(score: Score) -> list[Span]:
-    """Return the chords of a piece where notes sound together; none where it counts seconds.
+    """Return the chords of a piece where notes sound together; none on a grid of seconds.
 
-    Under 299 melodies of Nottingham half of the roots that `find_chords` finds are not the tunes'.
+    A melody alone is not enough: in 299 melodies of Nottingham, half of the roots that
+    `find_chords` finds differ from the tunes' own chords.
     """
     notes = np.sort(pitched_notes(score), order="onset")
     onset, duration, pitch = (notes[n].astype(np.int64) for n in ("onset", "duration", "pitch"))
@@ -209,7 +220,7 @@ def chords_of(score: Score) -> list[Span]:
 
 
 def symbol(chord: Chord, key: Key) -> str:
-    """Return the symbol of a chord as it is spelled in a key."""
+    """Return the symbol of a chord, spelled as in a key."""
 
     def name(pitch_class: int) -> str:
         letter, sharps, _ = spell_pitch(pitch_class, key)
@@ -224,19 +235,19 @@ _DEGREES = {
     "major": (*("I", "♭II", "II", "♭III", "III", "IV"), *("♯IV", "V", "♭VI", "VI", "♭VII", "VII")),
     "minor": (*("I", "♭II", "II", "III", "♯III", "IV"), *("♯IV", "V", "VI", "♯VI", "VII", "VII")),
 }
-# Of triads and of sevenths, by the bass.
+# Figures for the bass, by the number of notes: triads and seventh chords.
 _FIGURES = {3: ("", "6", "64"), 4: ("7", "65", "43", "42")}
 _LEADING = {"": ("V", 5), "7": ("V", 5)} | dict.fromkeys(("dim", "dim7", "m7b5"), ("VII", 1))
 _SIGNS = {"dim": "°", "dim7": "°", "m7b5": "ø", "aug": "+", "maj7": "maj"}
 
 
 def numeral(chord: Chord, key: Key) -> str:
-    """Return the Roman numeral of a chord in a key, such as V65 or, for a dominant of V, V7/V.
+    """Return the Roman numeral of a chord in a key, such as V65, or V7/V for a dominant of V.
 
-    A major triad on the tonic of a minor key is I: more of them end a phrase than lead to iv.
+    A major triad on the tonic of a minor key is I, not V/iv: most of them end a phrase.
     """
     own, scale = {*chord._replace(bass=chord.root).classes}, harmonic_scale(key)
-    of, up = _LEADING.get(chord.kind, ("", 0))  # to a chord that it leads to
+    of, up = _LEADING.get(chord.kind, ("", 0))  # its numeral, and the interval, where it leads
     target = (chord.root + up) % OCTAVE
     is_applied = bool(up) and not own <= {*scale} and target in scale and target != key.tonic
     is_applied &= (chord.root, chord.kind) != (key.tonic, "")
@@ -259,7 +270,7 @@ def numeral(chord: Chord, key: Key) -> str:
 
 
 def final_chord(score: Score) -> Records:
-    """Return the notes with a pitch that sound at the last onset; none of an empty piece."""
+    """Return the notes with a pitch that sound at the last onset; none for an empty piece."""
     notes = pitched_notes(score)
     if not len(notes):
         return np.empty(0, NOTE)
@@ -268,9 +279,9 @@ def final_chord(score: Score) -> Records:
 
 
 def root_of_triad(chord: Records) -> int | None:
-    """Return the pitch class of the bass of a major or minor triad in root position, else None.
+    """Return the root of a chord if it is a major or minor triad in root position, else None.
 
-    Pitch classes may be doubled and the fifth may be missing, the third may not.
+    Pitch classes may be doubled, and the fifth may be missing, but not the third.
 
     Args:
         chord: (N,) of NOTE.

@@ -105,9 +105,7 @@ class ConstrainedGrammar:
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step
         if self._busy is not None and not vocabulary.grid.has_meter:
-            raise ConstraintError(
-                "the model counts seconds, not bars: do not ask for notes a bar (--busy)"
-            )
+            raise ConstraintError("the model counts seconds, not bars: leave out the notes a bar")
         self._plays = self._who_plays(constraints)
         is_playable = constraints.candidates(vocabulary)  # (N,)
         is_playable &= np.repeat(self._plays, vocabulary.pitch_count)

@@ -1,4 +1,4 @@
-"""A page's connection: messages in, and what their tasks have to tell out."""
+"""The connection to an open page: messages come in, and the answers of their tasks go out."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from web.tasks import TASKS, advance, blame
 
 LOG = logging.getLogger(__name__)
 MISTAKE = "an error in the program prevented an answer: its terminal shows the details"
-SLICE_SECONDS = 0.02  # that a task runs before it is another's turn
-# What a person's request may run into; each is one line for them.
+SLICE_SECONDS = 0.02  # how long a task runs before the next one takes its turn
+# Errors that a person's request may raise; the message of each is one line for that person.
 REFUSALS = (MessageError, ConstraintError, SeedError, MidiError, ModelFileError, VocabularyError)
 
 
 class Connection:
-    """One open page, which has one task of each kind at a time: a new one ends the old.
+    """One open page. It has one task of each kind at a time; a new task ends the old one.
 
-    A task takes its turns in the writer's thread, and goes on only when the page has taken what
-    there was to tell. So a slow page holds up nobody but itself.
+    Tasks take turns in the writer's thread. A task goes on only after the page has received what
+    the task had to tell, so a slow page delays nobody but itself.
 
     Args:
-        socket: accepted.
-        models: that it may play.
-        writer: of one thread, which all connections share.
+        socket: the accepted socket of the page.
+        models: the models that the page may play.
+        writer: an executor of one thread, which all connections share.
     """
 
     def __init__(self, socket: WebSocket, models: Models, writer: Executor) -> None:
@@ -45,7 +45,7 @@ class Connection:
         self._sending, self._is_gone = asyncio.Lock(), False
 
     async def listen(self) -> None:
-        """Do what messages ask until the page is gone."""
+        """Do what the page's messages ask, until the page is gone."""
         try:
             while True:
                 received = await self.socket.receive()
@@ -59,7 +59,7 @@ class Connection:
                 task.cancel()
 
     async def _hear(self, text: str | bytes) -> None:
-        """Begin what a message asks."""
+        """Begin the task that a message asks for."""
         try:
             if len(text) > MOST_BYTES:
                 raise MessageError(f"a message of more than {MOST_BYTES >> 10} KiB")
@@ -70,7 +70,7 @@ class Connection:
         except MessageError as error:
             return await self._tell({"error": str(error)})
         kind = "write" if kind == "stop" else str(kind)
-        for other in (kind, "suggest") if kind == "write" else (kind,):  # writing comes first
+        for other in (kind, "suggest") if kind == "write" else (kind,):  # writing has priority
             if other in self._tasks:
                 self._tasks.pop(other).cancel()
         if message["do"] != "stop":
@@ -78,7 +78,7 @@ class Connection:
 
     async def _run(self, kind: str, number: int, message: Json) -> None:
         """Run a task to its end; whatever it raises, the page gets an answer."""
-        with suppress(WebSocketDisconnect):  # `listen` hears of it, too
+        with suppress(WebSocketDisconnect):  # `listen` notices it, too
             try:
                 try:
                     await self._tell_all(number, TASKS[kind](self.models, message))
@@ -93,7 +93,7 @@ class Connection:
                 await self._tell({"id": number, "error": MISTAKE})
 
     async def _tell_all(self, number: int, task: Iterator[Json]) -> None:
-        """Tell the page what a task has to tell, to its end; it takes turns with all that wait."""
+        """Send the page everything that a task tells; the task takes turns with all that wait."""
         run, writer = asyncio.get_running_loop().run_in_executor, self.writer
         while (told := await run(writer, advance, task, SLICE_SECONDS)) is not None:
             for each in told:
@@ -103,7 +103,7 @@ class Connection:
         async with self._sending:
             if self._is_gone:
                 raise WebSocketDisconnect
-            try:  # in ASCII: half a character, which JSON may have, is no text for a socket
+            try:  # in ASCII: JSON may hold half a surrogate pair, which a socket cannot send
                 await self.socket.send_text(json.dumps(message, separators=(",", ":")))
             except WebSocketDisconnect:
                 self._is_gone = True

@@ -1,4 +1,4 @@
-"""The door for programs: the options of a query, said as the page would say them."""
+"""The HTTP interface for programs: turn the options of a query into a message of the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _numbers(text: str) -> list[int]:
 
 _WHOLE = "[0-9]{1,15}"
 _TEXT, _DECIMAL = ("(?s:.*)", str, "a text"), (r"[0-9]{1,4}(\.[0-9]{1,6})?", float, "a number")
-# How the text of each option is written and read, and what it must be, in words.
+# For each option: a pattern that its text must match, a function that reads it, a description.
 OPTIONS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "model": _TEXT,
     "bars": (f"{_WHOLE}(-{_WHOLE})?", _numbers, "a number such as 8, or 5-8 to rewrite those bars"),
@@ -40,17 +40,17 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any], str]] = {
 
 
 def asked(how: str, options: Mapping[str, str]) -> Json:
-    """Return the message of a page that asks to write one piece, without the model and the notes.
+    """Return a message that asks for one piece as the page would, without the model and the notes.
 
-    Its bars to rewrite count from the bar that has number 1.
+    In the message, the bars to rewrite count from 0 at the bar with number 1.
 
     Args:
         how: one of WAYS.
-        options: texts by their names; `bars` are how many to write, such as 8, or to rewrite, such
-            as 5-8.
+        options: the texts of options, by name. `bars` says how many bars to write, such as 8, or
+            which ones to rewrite, such as 5-8.
 
     Raises:
-        MessageError: there is no such option, or it is no number where it must be one.
+        MessageError: there is no such option, or its text is not of the right form.
     """
     said = {name: _read(name, text) for name, text in options.items()}
     bars, is_rewritten = said.pop("bars", []), how == "rewrite"
@@ -73,7 +73,11 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
 
 
 def _read(name: str, text: str) -> Any:
-    """Return what the text of an option says."""
+    """Return the value of an option from its text.
+
+    Raises:
+        MessageError: there is no such option, or its text is not of the right form.
+    """
     if name not in OPTIONS:
         raise MessageError(f"there is no option {name[:40]!r}: choose from {', '.join(OPTIONS)}")
     form, read, words = OPTIONS[name]

@@ -1,4 +1,4 @@
-"""Who may ask: only the page itself, from a host of ours, and with the token where there is one."""
+"""Which requests are let in: the page's and programs', to a known host, with the token if any."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ HEADERS = {
 
 
 class Guard:
-    """Lets in requests of the page alone.
+    """Lets in only requests of the page, and of programs.
 
-    Another page's request names that page as its origin, and a name that was bound to this
-    address behind our back (DNS rebinding) is no host of ours.
+    A request from another page names that page as its origin. A foreign name that resolves to this
+    address (DNS rebinding) is not a known host.
 
     Args:
-        app: that is guarded.
-        hosts: that a request may name; none: any, and the token decides.
-        token: that a visitor brings in the address, and then in a cookie; None: none is needed.
+        app: the application that is guarded.
+        hosts: the hosts that a request may name; empty: any, and the token decides.
+        token: the token that a visitor brings in the address, and afterwards in a cookie; None: no
+            token is needed.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str | None) -> None:
         self.app, self.hosts, self.token = app, hosts, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or refuse it."""
+        """Pass a request on, or refuse it."""
         reason = None if scope["type"] == "lifespan" else self._refusal(scope)
         if reason is None:
             await self.app(scope, receive, send)
@@ -47,11 +48,11 @@ class Guard:
             await PlainTextResponse(f"{reason}\n", 403, HEADERS)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str | None:
-        """Return why a request is not let in; None: it is."""
+        """Return why a request is refused; None: it is let in."""
         asked = HTTPConnection(scope)
         headers = asked.headers
         host, origin = headers.get("host", ""), headers.get("origin")
-        # a program names no origin; a browser always does where it asks for more than a look
+        # a program names no origin; a browser always does, unless it only reads
         is_door = scope["path"].startswith("/api/")
         is_look = scope["type"] == "http" and (is_door or scope["method"] in ("GET", "HEAD"))
         is_elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
@@ -62,14 +63,14 @@ class Guard:
             f"https://{host}",
         ):
             return "only the page itself may ask"
-        if is_elsewhere and scope["path"] != "/":  # a link to the page may be anywhere
+        if is_elsewhere and scope["path"] != "/":  # any other page may link to this one
             return "only the page itself may use its parts"
         if self.token and not self._is_brought(asked):
             return "the address needs the token that play.py printed"
         return None
 
     def _is_brought(self, asked: HTTPConnection) -> bool:
-        """Return whether the address or the page's cookie has the token."""
+        """Return whether the address or the page's cookie contains the token."""
         brought = [*asked.query_params.getlist("token"), asked.cookies.get(COOKIE, "")]
         token = str(self.token).encode()
         return any(secrets.compare_digest(each.encode(), token) for each in brought)

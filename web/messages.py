@@ -1,7 +1,7 @@
-"""What the page says and hears, as JSON: checked when it comes in, plain lists when it goes out.
+"""Messages between the page and the server, as JSON.
 
-Nothing that comes from the page is trusted: every number is checked, every size bounded, and a
-message that does not fit is refused in one line.
+Nothing that the page sends is trusted: every number is checked, every size is bounded, and a
+message that does not fit is refused in one line. What the server sends is plain lists.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from generation.constraints import Constraints
 Json: TypeAlias = dict[str, Any]
 How = Literal["continue", "accompany", "harmonize", "rewrite", "instead"]
 
-MOST_BYTES = 512 * 2**10  # of a message
-MOST_NOTES = 4096  # of a piece in which something is written; a page holds what came of it
-MOST_BARS = 512  # likewise
-MOST_PAUSE = 64  # beats between a piece's last bar and what goes on with it
+MOST_BYTES = 512 * 2**10  # in a message
+MOST_NOTES = 4096  # in a piece that a request sends; the page may hold a longer result
+MOST_BARS = 512  # in such a piece
+MOST_PAUSE = 64  # beats between a piece's last bar and its continuation
 MOST_TEXT = 4096  # characters of seed text, or of chords
-MOST_NAME = 256  # of a model
-MOST_KEY = 20  # of a key
-MOST_CHORD_TEXT = 64  # of the chords of a bar
+MOST_NAME = 256  # characters of a model's name
+MOST_KEY = 20  # characters of a key
+MOST_CHORD_TEXT = 64  # characters of the chords of a bar
 MOST_PROGRAMS = 256
 
 Program = Annotated[int, Range(0, MOST_PROGRAM)]
 Pitch = Annotated[int, Range(0, 127)]
 Bar = Annotated[int, Range(0, MOST_BARS)]
 Meter = Annotated[int, Range(0, 64)]
-Number = Annotated[float, Range(-1e9, 1e9)]  # what it may be, a model says
+Number = Annotated[float, Range(-1e9, 1e9)]  # a model decides which values it accepts
 
-# The names in `Constraints` of what the page calls otherwise.
+# Names in `Constraints` of settings that have another name on the page.
 _NAMES = {"range": "pitch_range", "meter": "time_signature", "tempo": "tempo_bpm"}
 _NAMES |= {"polyphony": "max_polyphony"}
 _NOTE_LIMITS = ((0, 2**20), (1, 2**16), (0, 127), (1, 127), (0, MOST_PROGRAM), (0, 1))
 
 
 class MessageError(ValueError):
-    """A message that is not what the page may say; the message is one line."""
+    """A message that the page may not send; the text of the error is one line."""
 
 
 @dataclass(frozen=True, eq=False)
 class PagePiece:
-    """A piece as the page holds it, and which of its notes, (N,), a person put in."""
+    """A piece as the page holds it, and whether a person put in each of its notes, (N,)."""
 
     score: Score
     is_own: Bools
@@ -59,7 +59,7 @@ class PagePiece:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the controls of the page ask for, as `Constraints` has it; None: nothing."""
+    """What the controls of the page ask for, much as in `Constraints`; None: nothing."""
 
     key: str | None = None
     range: tuple[Pitch, Pitch] | None = None
@@ -72,16 +72,16 @@ class Settings:
     rests: str | None = None
     cadence: str | None = None
     chords: str | None = None
-    bar_chords: tuple[str, ...] = ()  # of each bar of the piece from its first on; empty: any
-    bars: Annotated[int, Range(1, 32)] | None = None  # to write; None: until the chords are over
+    bar_chords: tuple[str, ...] = ()  # the chords of each bar, from the first; an empty text: any
+    bars: Annotated[int, Range(1, 32)] | None = None  # to write; None: as many as the chords have
     temperature: Annotated[float, Range(0, 3)] | None = None  # None: the model's own
 
     @cached_property
     def constraints(self) -> Constraints:
-        """What new music has to be, without the chords of bars.
+        """The constraints on new music, without `bar_chords`.
 
         Raises:
-            ConstraintError: values that no model can meet.
+            ConstraintError: a value that no model can meet.
         """
         asked = {_NAMES.get(name, name): value for name, value in vars(self).items()}
         return Constraints(**{name: asked[name] for name in asked.keys() & hints_of(Constraints)})
@@ -95,17 +95,17 @@ class WriteRequest:
         model: its name in the list of models.
         how: continue after the piece; accompany it from its first note on, and continue; harmonize
             it to its end; rewrite bars; take another note instead, and rewrite what follows it.
-        piece: what there is.
-        settings: of the page.
+        piece: the piece on the page.
+        settings: the settings of the page.
         variations: how many pieces to write.
-        random_seed: the same number writes the same pieces.
-        opens: for `continue` the step with which it goes on, the last notes being held until then;
-            0: where they end.
-        bars: for `rewrite` the index of the first bar, and of the one after the last.
-        programs: for `rewrite` whose notes; none: everyone's.
-        note: for `instead` the number of the note.
-        instead: for `instead` the pitch and the program that take its place.
-        written: for `instead` what wrote the note; None: a person put it in.
+        random_seed: the same number gives the same pieces.
+        opens: for `continue`, the step at which the new music begins, with the last notes held
+            until then; 0: where they end.
+        bars: for `rewrite`, the index of the first bar, and of the bar after the last one.
+        programs: for `rewrite`, the programs to rewrite; empty: all.
+        note: for `instead`, the number of the note.
+        instead: for `instead`, the pitch and the program that take its place.
+        written: for `instead`, the request that wrote the note; None: a person put it in.
     """
 
     model: str
@@ -123,10 +123,10 @@ class WriteRequest:
 
 
 def parse(text: str | bytes) -> Json:
-    """Return the object in a message.
+    """Parse a message into a JSON object.
 
     Raises:
-        MessageError: it is none.
+        MessageError: the message is not a JSON object.
     """
     try:
         message = json.loads(text)
@@ -153,7 +153,7 @@ def piece_of(message: Json) -> PagePiece:
     """Return the piece in a message, in canonical form.
 
     Raises:
-        MessageError: there is none that a page can hold.
+        MessageError: there is no piece, or one that a page cannot hold.
     """
     data = message.get("piece")
     if not isinstance(data, dict):
@@ -190,7 +190,12 @@ def piece_of(message: Json) -> PagePiece:
 
 
 def json_of(score: Score, is_own: Bools | bool = True) -> Json:
-    """Return a piece as the page holds it, and whether a person put in each note, (N,), or all."""
+    """Return a piece in the page's form.
+
+    Args:
+        score: the piece.
+        is_own: bool (N,), or one for all notes: whether a person put in each note.
+    """
     notes = score.notes
     columns = [notes[name] for name in ("onset", "duration", "pitch", "velocity", "program")]
     columns[1] = np.minimum(columns[1], _NOTE_LIMITS[1][1])
@@ -203,7 +208,7 @@ def json_of(score: Score, is_own: Bools | bool = True) -> Json:
 
 
 def counts_of(grid: Grid) -> Json:
-    """Return what a piece's numbers count, as the page holds it."""
+    """Return the page's description of a grid: the units in which a piece counts."""
     fields = grid.to_json()
     return {"grid": fields.pop("kind"), "steps": fields.pop("steps_per_beat"), **fields}
 
@@ -212,8 +217,8 @@ def settings_of(message: Json) -> Settings:
     """Return the settings in a message.
 
     Raises:
-        MessageError: values that no control gives.
-        ConstraintError: values that no model can meet.
+        MessageError: a value that no control of the page gives.
+        ConstraintError: a value that no model can meet.
     """
     settings: Settings = _checked(Settings, message.get("settings"), "settings")
     for name, size, most in (
@@ -236,11 +241,11 @@ def settings_of(message: Json) -> Settings:
 
 
 def write_request(message: Json) -> WriteRequest:
-    """Return what a message asks to write.
+    """Return the request to write that a message holds.
 
     Raises:
-        MessageError: it does not say that.
-        ConstraintError: settings that no model can meet.
+        MessageError: the message does not hold a valid request.
+        ConstraintError: the settings hold a value that no model can meet.
     """
     piece, how, written = piece_of(message), message.get("how"), message.get("written")
     read = {"piece": piece, "settings": settings_of(message), "written": None}
@@ -270,7 +275,7 @@ def integer_of(message: Json, name: str, most: int) -> int:
     """Return a whole number in a message.
 
     Raises:
-        MessageError: there is none, or it does not lie from 0 to the most that it may be.
+        MessageError: there is none, or it is not between 0 and `most`.
     """
     number = message.get(name)
     if type(number) is not int or not 0 <= number <= most:
@@ -279,18 +284,26 @@ def integer_of(message: Json, name: str, most: int) -> int:
 
 
 def _checked(kind: Any, data: object, name: str) -> Any:
-    """Return a dataclass of what JSON says of its fields; null and other names are left out."""
+    """Return a dataclass with its fields taken from JSON; null and unknown names are ignored.
+
+    Raises:
+        MessageError: `data` is not an object, or a value does not fit its field.
+    """
     if not isinstance(data, dict):
         raise MessageError(f"{name} must be an object")
     known = {each: data[each] for each in hints_of(kind) if data.get(each) is not None}
     try:
         return checked(kind, known, name)
-    except ValueError as error:  # who asks knows the names of fields alone
+    except ValueError as error:  # the sender knows only the names of fields
         raise MessageError(str(error).removeprefix(f"{name}.")) from None
 
 
 def _table(data: Json, name: str, width: int, most: int) -> Ints:
-    """Return rows of whole numbers, int64 (N, width)."""
+    """Return a list of rows of whole numbers as int64 (N, width).
+
+    Raises:
+        MessageError: it is not such a list, or has more than `most` rows.
+    """
     rows = data.get(name)
     if not isinstance(rows, list) or len(rows) > most:
         raise MessageError(f"{name} must be a list of at most {most} rows")

@@ -1,4 +1,4 @@
-"""The models that the page offers: shipped ones and those of runs, each as new as its file."""
+"""The models that the page offers: shipped ones and those of runs, reloaded when a file changes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Models:
     """The models under a folder, by name.
 
     Args:
-        first: one of them, or one more, which comes first.
-        folder: that holds `models/` and `runs/`.
+        first: the model to list first, which may also lie elsewhere.
+        folder: the folder that holds `models/` and `runs/`.
 
     Attributes:
-        warm: the files of those that have written since the server began.
+        warm: the files of the models that have written something since the server began.
     """
 
     def __init__(self, first: Path, folder: Path = PROJECT) -> None:
         self._first, self._folder = first, folder
         self.warm: set[Path | None] = set()
-        self._loaded: dict[tuple[Path, int, int], Model] = {}  # the latest asked for comes last
+        self._loaded: dict[tuple[Path, int, int], Model] = {}  # the most recently used comes last
 
     def paths(self) -> dict[str, Path]:
         """Return the file of each model by its name: shipped ones, then runs, the newest first.
 
-        One from elsewhere is called by its file and folder; no name is used as a path.
+        A model from elsewhere is named by its file and folder. No name is ever used as a path.
         """
         shipped = sorted(self._folder.glob("models/*.safetensors"))
         runs = list(self._folder.glob("runs/*/model.safetensors"))
@@ -51,7 +51,7 @@ class Models:
 
         Raises:
             MessageError: there is no model of that name.
-            ModelFileError: its file is no model of this program.
+            ModelFileError: its file is not a model that this program can use.
         """
         paths = self.paths()
         path = paths.get(name)
@@ -59,18 +59,18 @@ class Models:
             raise MessageError(f"there is no model {name[:80]!r}: choose from {', '.join(paths)}")
         try:
             return self.read(path)
-        except ModelFileError as error:  # no page is told where the server keeps its files
+        except ModelFileError as error:  # the page must not see the server's paths
             reason = str(error).replace(str(path), name)
             raise ModelFileError(reason.replace(f"{self._folder}{os.sep}", "")) from None
 
     def read(self, path: Path) -> Model:
-        """Return the model in a file, with the weights that it holds now.
+        """Return the model in a file, with the weights that the file holds now.
 
         Raises:
-            ModelFileError: it is no model of this program.
+            ModelFileError: the file is not a model that this program can use.
         """
         if not path.is_file():
-            return load(path)  # which says so
+            return load(path)  # raises the error
         status = path.stat()
         version = (path, status.st_mtime_ns, status.st_size)
         model = self._loaded.pop(version, None) or load(path)
@@ -79,7 +79,7 @@ class Models:
         return model
 
     def corpus_at_hand(self, model: Model) -> Corpus | None:
-        """Return the corpus that a model learned from, if it lies in `datasets/`; build none."""
+        """Return the corpus that a model was trained on, if it lies in `datasets/` already."""
         name = Path(str(model.record.data.get("path", ""))).name
         for folder in sorted(self._folder.glob(f"datasets/{glob.escape(name)}-*")):
             with suppress(FileNotFoundError, CorpusError):

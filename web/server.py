@@ -1,4 +1,4 @@
-"""The server of the page: its files, its sounds, and what it takes away or brings in."""
+"""The server of the page: its files, sounds, downloads and uploads, and its live connection."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ from web.models import Models
 from web.tasks import advance, write
 
 MOST_CONNECTIONS = 128
-MOST_WAITING = 64  # files to render or read
+MOST_WAITING = 64  # requests that wait for a file to be rendered or read
 MOST_UPLOAD_BYTES = 4 * 2**20
-READ_SECONDS = 10.0  # for a file
+READ_SECONDS = 10.0  # to read a music file
 MOST_WAV_SECONDS = 600.0
-MOST_STEM_SECONDS = 1200.0  # of all voices together
-MOST_ENGRAVED = 1500  # notes
+MOST_STEM_SECONDS = 1200.0  # the sum over all voices
+MOST_ENGRAVED = 1500  # notes in an engraved score
 MUSICXML = "application/vnd.recordare.musicxml+xml"
 SAMPLE_SECONDS, DRUM_SECONDS, SAMPLE_VELOCITY = 4.5, 1.0, 100
-SOUND_KEPT_SECONDS = 86400  # by the browser: the page need not ask again when it is opened again
-SAMPLES_APART = 6  # semitones: the page plays those between faster or slower
+SOUND_KEPT_SECONDS = 86400  # in the browser's cache, so a page that is opened again need not ask
+SAMPLES_APART = 6  # semitones; for pitches in between, the page plays a sample faster or slower
 
 STATIC = Path(__file__).with_name("static")
 TYPES = {
@@ -86,9 +86,9 @@ def make_app(
     """Return the server of the page as an ASGI application.
 
     Args:
-        models: that it may play.
-        hosts: as which it may be addressed, with the port; none: any.
-        token: that a visitor must bring in the address; None: none is needed.
+        models: the models that the page may play.
+        hosts: the host names, with the port, that requests may name; empty: any.
+        token: the token that a visitor must bring in the address; None: no token is needed.
     """
     page = Page(models, token)
     routes = [
@@ -116,18 +116,18 @@ def make_app(
 
 
 class Page:
-    """What the routes answer.
+    """The handlers of the routes.
 
     Args:
-        models: that the page may play.
-        token: that it keeps as a cookie; None: none.
+        models: the models that the page may play.
+        token: the token that the page keeps as a cookie; None: there is none.
     """
 
     def __init__(self, models: Models, token: str | None = None) -> None:
         self.models, self.token = models, token
         self.files = {path.name: path.read_bytes() for path in STATIC.iterdir()}
-        # one thread writes, in turns; another renders, so that no WAV holds up a note; and one
-        # waits for files to be read, so that none of them holds up a sound
+        # one thread writes music, in turns; one renders files, so that no WAV delays a note; and
+        # one waits for files to be read, so that no upload delays a sound
         self.writer: Executor = ThreadPoolExecutor(1, "writer")
         self.renderer: Executor = ThreadPoolExecutor(1, "renderer")
         self.reader: Executor = ThreadPoolExecutor(1, "reader")
@@ -135,32 +135,32 @@ class Page:
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """End the threads when the server ends."""
+        """Stop the threads when the server stops."""
         yield
         for executor in (self.writer, self.renderer, self.reader):
             executor.shutdown(wait=True, cancel_futures=True)
 
     async def index(self, request: Request) -> Response:
-        """Hand out the page."""
+        """Send the page."""
         response = Response(self.files["index.html"], headers=HEADERS, media_type="text/html")
         if self.token:
             response.set_cookie(COOKIE, self.token, httponly=True, samesite="strict")
         return response
 
     async def file(self, request: Request) -> Response:
-        """Hand out one of the page's own files; they are in memory, a name is no path."""
+        """Send one of the page's own files. They are held in memory; a name is never a path."""
         name = request.path_params["name"]
         if name not in self.files:
             raise HTTPException(404, "there is no such file")
         return Response(self.files[name], headers=HEADERS, media_type=TYPES[Path(name).suffix])
 
     async def list_models(self, request: Request) -> Response:
-        """List the names of the models, and which files can be opened."""
+        """Send the names of the models, and the kinds of files that can be opened."""
         listed = {"models": list(self.models.paths()), "files": [*SUFFIXES, "audio/midi"]}
         return JSONResponse(listed, headers=HEADERS)
 
     async def sound(self, request: Request) -> Response:
-        """Hand out a held note of an instrument as a WAV file."""
+        """Send a held note of an instrument as a WAV file."""
         numbers = [request.path_params[name] for name in ("program", "pitch")]
         program, pitch = (int(n) if n.isdecimal() and len(n) <= 3 else DRUMS + 1 for n in numbers)
         if program > DRUMS or pitch > 127:
@@ -174,19 +174,19 @@ class Page:
     async def file_of(
         self, make: Callable[[PagePiece], bytes], kind: str, request: Request
     ) -> Response:
-        """Turn the piece in a request into a file."""
+        """Send the piece in a request as a file."""
         piece = piece_of(parse(await _body(request, MOST_BYTES)))
         content = await self._wait(self.renderer, partial(make, piece))
         return Response(content, headers=HEADERS, media_type=kind)
 
     async def upload(self, request: Request) -> Response:
-        """Turn a music file into a piece."""
+        """Send the piece in an uploaded music file."""
         content = await _body(request, MOST_UPLOAD_BYTES)
         read = await self._read(content, request.query_params.get("model", ""))
         return JSONResponse(read, headers=HEADERS)
 
     async def write(self, request: Request) -> Response:
-        """Write on after a music file, as its query asks, and answer with another."""
+        """Answer a program: read its music file, write as its query asks, send a MIDI file."""
         how, options = request.path_params["how"], dict(request.query_params)
         if how not in WAYS:
             raise HTTPException(404, f"the address must end in one of {', '.join(WAYS)}")
@@ -211,7 +211,11 @@ class Page:
         return Response(midi_bytes(score), headers=HEADERS, media_type="audio/midi")
 
     async def _written(self, task: Iterator[Json], request: Request) -> list[Json]:
-        """Return the pieces that a task writes, in turns with others; nobody may wait for them."""
+        """Return the pieces that a task writes, in turns with other tasks.
+
+        Raises:
+            ClientDisconnect: the client is gone, so nobody waits for the pieces.
+        """
         loop = asyncio.get_running_loop()
         while not await request.is_disconnected():
             told = await loop.run_in_executor(self.writer, advance, task, SLICE_SECONDS)
@@ -222,7 +226,7 @@ class Page:
         raise ClientDisconnect
 
     async def _read(self, content: bytes, name: str) -> Json:
-        """Return the piece in a music file, by a process that is given up in time."""
+        """Return the piece in a music file; a separate process reads it, with a time limit."""
         loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self.writer, self.models.load, name)
         item = (content, model.vocabulary)
@@ -247,7 +251,7 @@ class Page:
             self.connections -= 1
 
     async def _wait(self, executor: Executor, work: Callable[[], Result]) -> Result:
-        """Wait for work in another thread."""
+        """Do some work in another thread and wait for it; refuse if too many requests wait."""
         if self.waiting >= MOST_WAITING:
             raise HTTPException(503, "too many files are being made: try again in a moment")
         self.waiting += 1
@@ -267,7 +271,7 @@ def held_note(program: int, pitch: int) -> bytes:
 
 
 def midi_of(piece: PagePiece) -> bytes:
-    """Return a piece as a MIDI file."""
+    """Return a piece as the bytes of a MIDI file."""
     return midi_bytes(piece.score)
 
 
@@ -275,7 +279,7 @@ def wav_of(piece: PagePiece) -> bytes:
     """Return the sound of a piece as a WAV file.
 
     Raises:
-        MessageError: it lasts too long.
+        MessageError: the piece lasts too long.
     """
     _check_seconds(piece, MOST_WAV_SECONDS)
     return wav_bytes(piece.score)
@@ -288,23 +292,23 @@ def _check_seconds(piece: PagePiece, most: float) -> None:
 
 
 def stems_of(piece: PagePiece) -> bytes:
-    """Return the WAV file of each voice of a piece, in one ZIP file.
+    """Return a ZIP file with a WAV file for each voice of a piece.
 
     Raises:
-        MessageError: it is very long.
+        MessageError: the piece lasts too long.
     """
     voices = len(np.unique(piece.score.notes["program"]))
     _check_seconds(piece, MOST_STEM_SECONDS / max(voices, 1))
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for program, wav in stems(piece.score):
-            name = instrument_name(program, piece.score.grid).replace("/", "-")  # stays in a folder
+            name = instrument_name(program, piece.score.grid).replace("/", "-")  # not a subfolder
             file.writestr(f"{program} {name}.wav", wav)
     return content.getvalue()
 
 
 def picture_of(piece: PagePiece) -> bytes:
-    """Return the roll of a piece as a picture, the notes that were put in dark."""
+    """Return the piano roll of a piece as a PNG picture; notes that a person put in are dark."""
     chords = chords_of(piece.score)
     return png_bytes(draw_piano_roll(piece.score, is_given=piece.is_own, chords=chords).svg)
 
@@ -323,10 +327,10 @@ def chord_names(piece: PagePiece) -> bytes:
 
 
 def musicxml_of(piece: PagePiece) -> bytes:
-    """Return a piece as MusicXML, the notes that were not put in colored.
+    """Return a piece as MusicXML; notes that the model wrote are colored.
 
     Raises:
-        MessageError: it has no notation.
+        MessageError: the piece has no notation.
     """
     chords = chords_of(piece.score)
     try:
@@ -339,7 +343,7 @@ def engraved(piece: PagePiece) -> bytes:
     """Return a piece as an engraved score, in SVG.
 
     Raises:
-        MessageError: it has no notation, or is very long.
+        MessageError: the piece has no notation, or too many notes.
     """
     if len(piece.score.notes) > MOST_ENGRAVED:
         raise MessageError(f"more than {MOST_ENGRAVED} notes: select some bars")
@@ -347,10 +351,10 @@ def engraved(piece: PagePiece) -> bytes:
 
 
 def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
-    """Return the piece in the bytes of a music file as a model plays it; or why there is none.
+    """Return the piece in the bytes of a music file, fitted to a model, or a line on why not.
 
-    It is as long as a page can hold. What was found in the file is said in words, and what was
-    changed to fit the model.
+    The piece is cut to what a page can hold. With it come a description of what the file holds, and
+    clauses that say what was changed to fit the model.
     """
     content, vocabulary = item
     try:
@@ -381,7 +385,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """Return the body of a request."""
+    """Return the body of a request; refuse one of more than `most` bytes."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
@@ -399,5 +403,5 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _mistaken(request: Request, error: Exception) -> Response:
-    """Answer a request that meets a mistake of ours; uvicorn shows it in the terminal."""
+    """Answer a request that hits an error in this program; uvicorn shows it in the terminal."""
     return PlainTextResponse(MISTAKE, 500, HEADERS)

@@ -1,4 +1,4 @@
-"""The server's sockets: how many there are, how long they may take, and what waits unread."""
+"""The server's sockets: limits on their number, on their time, and on unread messages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-MOST_MESSAGE = 2**20  # bytes; more than any message may have, so that it gets an answer
+MOST_MESSAGE = 2**20  # bytes; above our own limit, so that a message just over it gets an answer
 MOST_SOCKETS = 600
-MOST_OF_ADDRESS = 200  # of those; a browser has seven at most, and many may share an address
+MOST_OF_ADDRESS = 200  # per address; a browser opens at most seven, and many may share an address
 GOODBYE_SECONDS = 2
-# For what is awaited of a request: its headers, and then its body.
+# Time limits for the parts of a request: its headers, and then its body.
 REQUEST_SECONDS: dict[Any, float] = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
-    """Return the server of an application, with bounds on what strangers may ask of it."""
+    """Return the server of an application, with limits on what strangers may do to it."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -29,7 +29,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
         http=HttpSocket,
         ws=PageSocket,
         ws_max_size=MOST_MESSAGE,
-        ws_per_message_deflate=False,  # a few KB would unfold to many messages of 1 MiB
+        ws_per_message_deflate=False,  # a few KB could expand to many messages of 1 MiB
         limit_concurrency=MOST_SOCKETS,
         timeout_graceful_shutdown=GOODBYE_SECONDS,
     )
@@ -37,13 +37,13 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 class HttpSocket(H11Protocol):
-    """uvicorn's HTTP, which has no deadline for a request, nor a bound on an address's sockets."""
+    """uvicorn's HTTP, with a time limit for requests and a limit on the sockets of an address."""
 
-    _awaited: Any = None  # which part of a request
+    _awaited: Any = None  # the part of a request that is expected next
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, unless the address has too many sockets."""
+        """Accept the connection, unless its address has too many sockets."""
         super().connection_made(transport)
         sockets = (it for it in self.connections if isinstance(it, HttpSocket | PageSocket))
         addresses = [socket.client[0] for socket in sockets if socket.client]
@@ -52,22 +52,22 @@ class HttpSocket(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a request."""
+        """Receive bytes of a request."""
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Await the next request."""
+        """Start to wait for the next request."""
         super().on_response_complete()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the deadline, too."""
+        """Cancel the time limit, too."""
         super().connection_lost(exc)
         self._watch()
 
     def _watch(self) -> None:
-        """Begin the deadline of what is awaited now, if it was not before."""
+        """Start the time limit of the part that is expected now, unless it is running already."""
         is_over = self.transport.is_closing() or self.transport.get_protocol() is not self
         awaited = None if is_over else self.conn.their_state
         if awaited is self._awaited:
@@ -79,7 +79,7 @@ class HttpSocket(H11Protocol):
             self._deadline = self.loop.call_later(REQUEST_SECONDS[awaited], self.transport.close)
 
     def _refuse(self, reason: str) -> None:
-        """Answer 503 before anything is asked, and close."""
+        """Answer 503 before any request has come, and close."""
         headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
         head = h11.Response(status_code=503, headers=headers)
         for event in (head, h11.Data(data=reason.encode()), h11.EndOfMessage()):
@@ -88,26 +88,26 @@ class HttpSocket(H11Protocol):
 
 
 class PageSocket(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket without two faults.
+    """uvicorn's WebSocket without two of its faults.
 
-    It answers pings though nobody reads the answers, and logs a text that is not UTF-8 as an error
-    of its own.
+    uvicorn answers pings even if the client does not read the answers, and it logs a text that is
+    not UTF-8 as an error of the server.
     """
 
     def handle_ping(self) -> None:
-        """Answer a ping where answers are read; who asks on may be answered later (RFC 6455)."""
+        """Answer a ping if the client reads answers; otherwise skip it, as RFC 6455 allows."""
         if self.writable.is_set():
             super().handle_ping()
         else:
             self.conn.data_to_send()
 
     def keepalive_timeout(self) -> None:
-        """Close a socket whose page does not answer, also where it takes nothing."""
+        """Close a socket whose page does not answer, even if the page reads nothing."""
         super().keepalive_timeout()
         self.transport.abort()
 
     def send_receive_event_to_app(self) -> None:
-        """Hand a message on; a text that is none as bytes, which get an answer."""
+        """Pass a message on; pass a text that is not UTF-8 as bytes, so that it gets an answer."""
         try:
             b"".join(self.frames).decode()
         except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""What the page asks of a model: generators that do a little at a time, and yield what to tell it.
+"""The tasks that a page may ask for: generators that work in small steps and yield the answers.
 
-All of them run in one thread, in turn, a token or so each. So nobody waits for another's whole
-piece, and whoever stops asking stops the writing.
+All tasks run in one thread and take turns, about a token each. So nobody has to wait for another
+person's whole piece, and a task stops when it is no longer asked for its next step.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from web.messages import (
 )
 from web.models import Models
 
-SCORED_BARS, BARS_BEFORE = 32, 8  # of a long piece at a time, and what is heard before them
-TOLD_RUN = 16  # notes: of a run that a training piece has, too; shorter ones are common property
-SEARCHED_TOKENS = 2**18  # of training pieces at a time: a tenth of a second
-# The settings that have a place for errors beside their control; the first to blame comes first.
+SCORED_BARS, BARS_BEFORE = 32, 8  # bars of a long piece scored at once, and bars read before them
+TOLD_RUN = 16  # notes: shorter runs shared with a training piece are too common to report
+SEARCHED_TOKENS = 2**18  # tokens of training pieces searched at once: a tenth of a second
+# Settings that can show an error beside their control, in the order in which they are suspected.
 CONTROLS = (
     *("bar_chords", "cadence", "busy", "key", "range", "programs", "polyphony"),
     *("tempo", "meter"),
@@ -71,7 +71,7 @@ CONTROLS = (
 
 
 def describe(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page what a model plays, make it ready, and tell that it is."""
+    """Tell the page what a model plays, warm the model up, and tell the page when it is ready."""
     model = models.load(text_of(message, "model"))
     vocabulary, grid = model.vocabulary, model.vocabulary.grid
     lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
@@ -106,7 +106,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     }
     if model.path not in models.warm:
         warm_up = Writing(model, Request(None, Length(bars=1)))
-        for _ in warm_up:  # what is compiled is read from the disk, or compiled
+        for _ in warm_up:  # loads compiled loops from the disk, or compiles them
             yield {}
         assert warm_up.pieces
         models.warm.add(model.path)
@@ -114,7 +114,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
 
 
 def _sampling(model: Model, temperature: float | None) -> SamplingOptions:
-    """Return how a model samples at a temperature: where that is above 1, from all it may play."""
+    """Return sampling options for a temperature; above 1, no id is filtered out by `top_p`."""
     if temperature is None:
         return model.sampling
     top_p = 1.0 if temperature > 1 else model.sampling.top_p
@@ -122,7 +122,7 @@ def _sampling(model: Model, temperature: float | None) -> SamplingOptions:
 
 
 def read_text(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page which notes a text means."""
+    """Tell the page which notes a text of seed notes means."""
     model = models.load(text_of(message, "model"))
     constraints = settings_of(message).constraints
     text = text_of(message, "text", MOST_TEXT)
@@ -131,14 +131,14 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
 
 
 def check(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page whether a model can do what is asked, and beside which control if not."""
+    """Tell the page that a model can meet a request; if it cannot, the error goes to `blame`."""
     model, request = _asked(models, write_request(message))
     request.to(model)
     yield {"possible": True}
 
 
 def write(models: Models, message: Json) -> Iterator[Json]:
-    """Write pieces, telling the page each note once it is complete, then which are the best."""
+    """Write pieces: tell the page each note once it is complete, and finally the best pieces."""
     model, request = _asked(models, write_request(message))
     seed = request.seed or no_seed(model.vocabulary)
     yield {
@@ -156,7 +156,7 @@ def write(models: Models, message: Json) -> Iterator[Json]:
         yield {"notes": told} if told else {}
     yield {"done": [json_of(piece.score, piece.is_given) for piece in writing.pieces]}
     stands = list[tuple[int, bool, float]]()
-    for piece in writing.pieces:  # one at a time: others wait for their turns
+    for piece in writing.pieces:  # one at a time, because other tasks wait for their turns
         stands += [standing(model, its, request.constraints) for its in judged(model, [piece])]
         yield {}
     yield {
@@ -170,10 +170,10 @@ def write(models: Models, message: Json) -> Iterator[Json]:
 
 
 def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
-    """Tell the page the longest run of each piece's new notes that a training piece has, too."""
+    """Tell the page the longest run of new notes that each piece shares with a training piece."""
     new = [piece.new_notes() for piece in pieces]
     train, vocabulary = corpus.split("train"), corpus.vocabulary
-    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS, ["line"]):  # in turns
+    for found in find_matches(new, train, vocabulary, SEARCHED_TOKENS, ["line"]):  # in steps
         longest = [
             shared_runs(found["line"], number, train.names, vocabulary.grid)[:1]
             for number in range(len(pieces))
@@ -187,9 +187,10 @@ def _shared_runs(pieces: Sequence[Piece], corpus: Corpus) -> Iterator[Json]:
 
 
 def explain(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page what a note was chosen among, and which notes the model looked at.
+    """Tell the page the alternatives to a note, and which notes the model looked at.
 
-    The message has the piece with the note, and how it was written; null: it was put in.
+    The message holds the piece with the note, and the request that wrote it; null: a person put it
+    in.
     """
     written = message.get("written")
     piece = piece_of(message)
@@ -214,11 +215,11 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
 
 
 def surprise(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page how unlikely each note of a piece is, in nats: its instrument and pitch."""
+    """Tell the page how unlikely the instrument and pitch of each note of a piece are, in nats."""
     model = models.load(text_of(message, "model"))
     score = _as_written(piece_of(message), model)
     nats, count = list[float](), len(score.bars)
-    for first in range(0, count, SCORED_BARS):  # a part at a time: others wait for their turns
+    for first in range(0, count, SCORED_BARS):  # in parts, because other tasks wait for turns
         before = max(first - BARS_BEFORE, 0)
         part = score.excerpt(before, first + SCORED_BARS) if count > SCORED_BARS else score
         ids = encode(part, model.vocabulary)
@@ -230,7 +231,7 @@ def surprise(models: Models, message: Json) -> Iterator[Json]:
 
 
 def suggest(models: Models, message: Json) -> Iterator[Json]:
-    """Tell the page which chords the model would have in a bar of a piece, the likeliest first."""
+    """Tell the page which chords the model suggests for a bar of a piece, the likeliest first."""
     bar = integer_of(message, "bar", MOST_BARS - 1)
     model, request = _asked(models, write_request(message))
     for symbols in suggest_chords(model, request, bar):
@@ -238,7 +239,10 @@ def suggest(models: Models, message: Json) -> Iterator[Json]:
 
 
 def blame(models: Models, message: Json, error: ValueError) -> Iterator[Json]:
-    """Tell the page why a request cannot be, and beside which control; None: no single one."""
+    """Tell the page why a request cannot be met, and which control is to blame, if a single one is.
+
+    A control is to blame if the request can be met without its setting.
+    """
     settings, found = message.get("settings"), None
     asked = settings if isinstance(settings, dict) else {}
     for control in (each for each in CONTROLS if asked.get(each) is not None):
@@ -267,7 +271,10 @@ TASKS = {
 
 
 def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
-    """Run a task until it has something to tell, or this time is over; None: it has ended."""
+    """Run a task until it tells something, or the time is over; return that in a list.
+
+    The list is empty if there was nothing to tell in time; None: the task has ended.
+    """
     until = time.monotonic() + seconds
     for told in task:
         if told:
@@ -278,12 +285,12 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
 
 
 def _said(seed: Seed) -> list[str]:
-    """Return what was changed to fit the model, without the advice that is for the command line."""
+    """Return what was changed to fit the model, without advice that is for the command line."""
     return [change.split(" (--")[0] for change in seed.changes]
 
 
 def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
-    """Return the model at the tempo asked for, or of the piece, and what is asked of it."""
+    """Return the model, at the requested tempo or the piece's, and the request to it."""
     settings = asked.settings
     model = models.load(asked.model).retimed(settings.constraints, asked.piece.score)
     seed, length = _given(model, asked)
@@ -293,13 +300,13 @@ def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
 
 
 def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Constraints:
-    """Return what is asked for, with the chords of the bars in which something new may begin."""
+    """Return the constraints, with the chords of those bars in which something new may begin."""
     score, first = seed.score, seed.first_open_bar
     count = len(score.bars) + ((length.bars or 0) if length else 0)
     texts = [text.strip() for text in settings.bar_chords[first:count]]
     texts += [""] * (count - first - len(texts))
     if first == 0 and score.has_upbeat:
-        del texts[0]  # which has no chord
+        del texts[0]  # an upbeat has no chord
     if not any(texts):
         return settings.constraints
     chords = "|".join(text or "N.C." for text in texts)
@@ -307,7 +314,7 @@ def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Const
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
-    """Return what the model is given, and how long it writes."""
+    """Return what the model is given, and the length of what it writes."""
     vocabulary, score = model.vocabulary, request.piece.score
     if request.how == "instead":
         return _instead(model, request), None
@@ -339,9 +346,9 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
 
 
 def _instead(model: Model, request: WriteRequest) -> Seed:
-    """Return a piece with another note in the place of one, and what follows it to write anew.
+    """Return a piece as a seed, with one note replaced, and with what follows it open to rewrite.
 
-    That is what was open to the request that wrote the note. A person's own notes stay.
+    Open is what was open to the request that wrote the note. A person's own notes stay.
     """
     score, vocabulary = _as_written(request.piece, model), model.vocabulary
     pitch, program = request.instead
@@ -365,17 +372,17 @@ def _instead(model: Model, request: WriteRequest) -> Seed:
 
 
 def _without(model: Model, piece: PagePiece, number: int) -> Seed:
-    """Return a piece without one of its notes, which the model may write anywhere."""
+    """Return a piece as a seed without one of its notes; the model may write new notes anywhere."""
     score = _as_written(piece, model)
     is_open = np.ones((len(model.vocabulary.programs), int(score.bar_starts[-1])), dtype=bool)
     return Seed(dataclasses.replace(score, notes=np.delete(score.notes, number)), is_open)
 
 
 def _as_written(piece: PagePiece, model: Model) -> Score:
-    """Return a piece that has the same notes, in the same order, for a model as for the page.
+    """Return a piece fitted to a model, with the same notes in the same order as on the page.
 
     Raises:
-        MessageError: it has not.
+        MessageError: fitting changes the notes or their order.
     """
     score = _fitted(piece.score, model)[0]
     if not np.array_equal(
@@ -386,7 +393,7 @@ def _as_written(piece: PagePiece, model: Model) -> Score:
 
 
 def _fitted(score: Score, model: Model) -> tuple[Score, list[str]]:
-    """Return a piece on the grid of a model and with its tokens, and what that changed."""
+    """Return a piece fitted to the grid and vocabulary of a model, and clauses on what changed."""
     vocabulary = model.vocabulary
     if score.grid != vocabulary.grid:
         events = parse_events(midi_bytes(score), "the piece")
