@@ -511,7 +511,12 @@ LONG = continued(tune_of([60, 62], duration=30), QUARTET)  # notes that ring for
         (LONG, Length(bars=3), {"max_polyphony": 1, "time_signature": (3, 4)}, "sound on"),
         (continued(tune_of([60] * 4, duration=1), QUARTET), Length(bars=1), {}, "no room"),
         (DUET, Length(bars=1), {"programs": (40,)}, "no room"),
-        (harmonized(tune_of([60, 62], 6))[0], Length(bars=1), {"max_polyphony": 1}, "2 of the given notes sound"),
+        (
+            harmonized(tune_of([60, 62], 6))[0],
+            Length(bars=1),
+            {"max_polyphony": 1},
+            "2 of the given notes sound",
+        ),
         (harmonized(tune_of([60] * 4))[0], Length(bars=1), {"max_polyphony": 1}, "no room"),
         (DUET, Length(bars=1), {"time_signature": (3, 4)}, "bars of their own"),
     ],
