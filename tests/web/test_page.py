@@ -704,7 +704,7 @@ def test_one_records_over_the_music_and_sees_what_one_plays(tab):
     tab.until(f"!document.getElementById('cursor').hidden && {place} != was")
     tab.key("d", "KeyD", kinds=("keyUp",))
     tab.click("#record")
-    says(tab, "Recorded 1 note,")
+    says(tab, "Recorded 1 note.")
     assert len(notes(tab)) == 33
     ((onset, program, _),) = notes(tab, "n[5] && n[2] == 64")
     assert program == 40
