@@ -16,6 +16,7 @@ from data.score import DRUMS, Score
 
 RARE = 0.001  # the share of notes at each end that a range leaves out
 SELDOM = 0.02  # likewise for a register
+FEW_TOGETHER = 4  # programs: if a model has no more than these, all may play in every piece
 DOUBLE_STOPS = 0.01  # the share of a program's notes that may begin while another sounds
 
 
@@ -57,13 +58,19 @@ def registers_of(score: Score) -> dict[int, tuple[int, ...]]:
     registers = {}
     for program in np.unique(score.notes["program"]).tolist():
         own = score.notes["pitch"][score.notes["program"] == program]
-        low, high = np.quantile(own, [SELDOM, 1 - SELDOM], method="nearest").tolist()
+        low, high = _ends(own, SELDOM)
         lacks = max(OCTAVE - 1 - (high - low), 0)
         low = min(max(low - lacks // 2, 0), 128 - OCTAVE)
         high = max(high, low + OCTAVE - 1)
         kit = np.unique(own).tolist()
         registers[program] = tuple(kit if program == DRUMS else range(low, high + 1))
     return registers
+
+
+def known_registers(scores: Iterable[Score]) -> tuple[dict[int, tuple[int, ...]], ...]:
+    """Return the registers of pieces; none if so few programs play that none are ever drawn."""
+    found = tuple(map(registers_of, scores))
+    return found if len({*()}.union(*found)) > FEW_TOGETHER else ()
 
 
 def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
@@ -75,11 +82,13 @@ def pitch_ranges(scores: Sequence[Score]) -> dict[int, tuple[int, int]]:
     for notes in map(pitched_notes, scores):
         for program in np.unique(notes["program"]).tolist():
             pitches.setdefault(program, []).append(notes["pitch"][notes["program"] == program])
-    ranges = {}
-    for program, each in sorted(pitches.items()):
-        ends = np.quantile(np.concatenate(each), [RARE, 1 - RARE], method="nearest")
-        ranges[program] = (int(ends[0]), int(ends[1]))
-    return ranges
+    return {program: _ends(np.concatenate(each), RARE) for program, each in sorted(pitches.items())}
+
+
+def _ends(pitches: Ints, left_out: float) -> tuple[int, int]:
+    """Return the lowest and highest of some pitches, but for a share of them at each end."""
+    low, high = np.quantile(pitches, [left_out, 1 - left_out], method="nearest").tolist()
+    return low, high
 
 
 def monophonic_programs(scores: Sequence[Score]) -> tuple[int, ...]:

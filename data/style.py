@@ -20,10 +20,10 @@ from data.critic import Critic
 from data.ensembles import (
     Ensemble,
     ensembles_of,
+    known_registers,
     monophonic_programs,
     pitch_ranges,
     pitches_played,
-    registers_of,
 )
 from data.extremes import FEW_BARS, Extremes, Usual
 from data.followed_keys import count_keys
@@ -64,7 +64,8 @@ class Style:
         meter: that most bars have; None: there are no bars.
         tempo_bpm: of the middle bar, if bars are sorted by tempo; None: there are no bars.
         loops: of each piece; () if bars seldom come again.
-        registers: of each piece, the pitches that each of its programs has there (`registers_of`).
+        registers: of each piece, the pitches that each of its programs has there (`registers_of`);
+            () if few programs play.
         pitches: which pitches each program has (`pitches_played`).
         ranges: the lowest and highest pitch that each program usually has, without drums.
         monophonic: the programs that usually play one note at a time.
@@ -140,7 +141,7 @@ class Style:
             meter=_meter_of_most_bars(with_notes),
             tempo_bpm=_tempo_of_middle_bar(with_notes),
             loops=known_loops(pieces),
-            registers=tuple(registers_of(score) for score in with_notes),
+            registers=known_registers(with_notes),
             pitches=pitches_played(pieces),
             ranges=pitch_ranges(pieces),
             monophonic=monophonic_programs(pieces),

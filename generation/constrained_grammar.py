@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from common.arrays import Bools, Ids, Ints
 from data.chords import Span
+from data.ensembles import FEW_TOGETHER
 from data.harmony import joined
 from data.keys import Key, key_number
 from data.tokens.chords import ToldChords, told_chords
@@ -39,7 +40,6 @@ from generation.rules import advance_rows, allow_rows
 from generation.seeds import Seed, no_seed
 from model.temperature import Logits
 
-FEW_TOGETHER = 4  # programs: if a model has no more than these, all may play in every piece
 PULL, MOST_PULL = 2.0, 16.0  # nats per quarter note for each bar of notes owed, and the maximum
 LITTLE = 0.25  # bars of notes owed, beyond which the pull grows with the cube
 GUIDANCE = 0.5  # with 1, pieces become unlikely (benchmarks/RESULTS.md)
@@ -186,9 +186,14 @@ class ConstrainedGrammar:
         return bool((has | self.given.seed.is_open.any(axis=1)).all())
 
     @property
+    def goes_on(self) -> bool:
+        """Whether new bars follow the given ones."""
+        return self.length.bars != self.given.bars
+
+    @property
     def joined_end(self) -> int:
         """Steps from the last bar line to the final chord, if the last bar is given; else -1."""
-        return self.given.final_position if self.length.bars == self.given.bars else -1
+        return -1 if self.goes_on else self.given.final_position
 
     @property
     def programs(self) -> list[int]:
@@ -465,9 +470,8 @@ class ConstrainedGrammar:
         """Return whether the model is led to a key, or to chords that it knows."""
         is_open = self.given.notes.is_open
         is_joined = bool((is_open.any(axis=0) & ~is_open.all(axis=0)).any())
-        goes_on = self.length.bars != self.given.bars
         is_asked = bool(constraints.parsed_key and self.given.bars)
-        is_led = bool(self._key and (is_joined or is_asked) and goes_on)
+        is_led = bool(self._key and (is_joined or is_asked) and self.goes_on)
         return is_led or bool(self._plan and "harmony" in self.features.blocks)
 
     def _check_given(self, time_signature: tuple[int, int] | None) -> None:

@@ -102,8 +102,9 @@ def parse_seed_notes(
             rows.append((onset, duration, pitch, velocity, programs[part]))
     if not rows:
         raise SeedError("there are no notes: write some, as in C4:1 E4:.5 [C4 E4 G4]:2")
-    bars = [(*meter, steps) for steps in _first_bars(text, sounds, grid.bar_steps(*meter))]
-    bars = bars if grid.has_meter else []
+    whole = grid.bar_steps(*meter)
+    lengths = _first_bars(text, sounds, whole) if grid.has_meter else []
+    bars = [(*meter, length) for length in lengths]
     tempi = [tempo_bpm] * len(bars)
     return canonical(np.array(rows, dtype=NOTE), np.array(bars, dtype=BAR), tempi, grid)[0]
 

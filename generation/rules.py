@@ -272,7 +272,8 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
                 continue
             now, note, end = here.now, here.note, here.note_end
             rows.note_ends[row, note] = end
-            rows.free_at[row, note] = end if rows.free_at[row, note] < NEVER else NEVER
+            if rows.free_at[row, note] < NEVER:  # it may be written again
+                rows.free_at[row, note] = end
             program = note // rules.asked.pitch_count
             if latest[ONSET, program] != now:  # in a chord, the lowest note counts
                 begin_note(latest, program, note % rules.asked.pitch_count, now, end)

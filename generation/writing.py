@@ -241,9 +241,8 @@ class Writing:
         if grammar.joined_end >= 0:
             finals[:] = grammar.joined_end
         elif grammar.has_end:  # at the bar line if no training piece ends in this meter
-            finals = finals.clip(0)
-            if not (self._is_strict or style.mostly_closes):  # or if training pieces fade out
-                finals[:] = 0
+            closes = self._is_strict or style.mostly_closes  # else training pieces fade out
+            finals = finals.clip(0) if closes else np.zeros_like(finals)
         beat = vocabulary.grid.steps_per_beat
         if grammar.given.bars:  # regular given bars are followed by regular bars
             may_be = asked.regular_bars is None and vocabulary.grid.has_meter
@@ -294,7 +293,7 @@ class Writing:
         """
         grammar = self._grammar
         given, registers = grammar.given, self.model.style.draw_registers(rng, ensembles)
-        if given.bars and grammar.is_of_many and grammar.length.bars != given.bars:
+        if given.bars and grammar.is_of_many and grammar.goes_on:
             registers = [registers_of(given.seed.score)] * count
         return grammar.within(registers) if registers and not grammar.chords else None
 

@@ -75,6 +75,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     model = models.load(text_of(message, "model"))
     vocabulary, grid = model.vocabulary, model.vocabulary.grid
     lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
+    known = model.style.meters or vocabulary.meters
     yield {
         "plays": {
             "programs": [
@@ -84,11 +85,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
                 ]
                 for number in vocabulary.programs
             ],
-            "meters": [
-                list(meter)
-                for meter in vocabulary.meters
-                if meter in (model.style.meters or vocabulary.meters)
-            ],
+            "meters": [list(meter) for meter in vocabulary.meters if meter in known],
             "tempo": vocabulary.usual_tempo(model.style.tempo_bpm),
             "usual_meter": list(vocabulary.usual_meter(model.style.meter)),
             "tempi": [vocabulary.tempos[0], vocabulary.tempos[-1]],

@@ -5,6 +5,7 @@ import pytest
 from data.ensembles import (
     Ensemble,
     ensembles_of,
+    known_registers,
     monophonic_programs,
     pitch_ranges,
     pitches_played,
@@ -52,6 +53,12 @@ def test_a_register_leaves_out_what_is_rare_in_a_piece_and_has_an_octave_at_leas
     ends = {0: (*range(12),), 1: (*range(116, 128),)}
     assert registers_of(notes((0, 1), (1, 125))) == ends
     assert registers_of(EMPTY) == {}
+
+
+def test_registers_are_kept_only_of_more_programs_than_always_play_together():
+    four, fifth = notes((0, 60), (1, 60), (2, 60), (3, 60)), notes((0, 60), (4, 60))
+    assert known_registers([four]) == known_registers([four, four]) == known_registers([]) == ()
+    assert known_registers([four, fifth]) == (registers_of(four), registers_of(fifth))
 
 
 def test_who_plays_chords_or_drums_does_not_play_a_note_at_a_time():
