@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import eq
 
 import numpy as np
 
@@ -62,6 +63,30 @@ def known_loops(scores: Sequence[Score]) -> tuple[Loops, ...]:
     digits = "".join("".join(each.of.values()) for each in found)
     is_rare = len(digits) - digits.count("0") < RARE * max(len(digits), 1)
     return () if is_rare else tuple(found)
+
+
+def going_on(begun: Loops, known: Sequence[Loops], programs: Iterable[int]) -> Loops:
+    """Return loops with which a piece can go on, each program as one that began alike.
+
+    Args:
+        begun: of its first bars, which repeat nothing more.
+        known: of other pieces. The first counts among those that are as much alike.
+        programs: of the piece; those that have not begun repeat nothing.
+    """
+
+    def digits(program: int, own: str) -> str:
+        others = [
+            loops
+            for each in known
+            for other, loops in each.of.items()
+            if (other == DRUMS) == (program == DRUMS)
+        ]
+        soon = slice(len(own), len(own) + LAGS[-1])  # what loops nowhere there is mostly silent
+        looping = [loops for loops in others if loops[soon].strip("0")]
+        alike = max(looping or others, key=lambda loops: sum(map(eq, own, loops)), default="")
+        return alike[len(own) :].rjust(len(alike), "0")
+
+    return Loops({n: digits(n, begun.of[n]) if n in begun.of else "0" for n in programs})
 
 
 def lags(loops: Loops, programs: Sequence[int]) -> Ints:

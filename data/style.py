@@ -30,7 +30,7 @@ from data.followed_keys import count_keys
 from data.forms import Form, form_of
 from data.harmony import ends_on_triad
 from data.keys import PROFILES, Key
-from data.loops import Loops, known_loops, lags
+from data.loops import Loops, going_on, known_loops, lags
 from data.rhythms import Rhythm, rhythms_of
 from data.score import Score
 from data.texture import has_regular_bars, polyphony, rests
@@ -303,6 +303,19 @@ class Style:
             alike = [each for each in self.loops if {*each.of} == {*ensemble}] or self.loops
             drawn.append(lags(alike[rng.integers(len(alike))], programs))
         return np.stack(drawn) if drawn else np.empty((len(playing), 0, len(programs)), np.int64)
+
+    def draw_loops_after(
+        self, rng: np.random.Generator, programs: Sequence[int], begun: Loops, count: int
+    ) -> Ints:
+        """Draw as `draw_loops` does how `count` pieces go on whose first bars have these loops.
+
+        Instruments go on as in the same training piece where it has several that began alike.
+        """
+        drawn = []
+        for _ in range(count):
+            known = [self.loops[number] for number in rng.permutation(len(self.loops))]
+            drawn.append(lags(going_on(begun, known, programs), programs))
+        return np.stack(drawn)
 
     def draw_registers(
         self, rng: np.random.Generator, playing: Sequence[Sequence[int]]

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     new_ends: Ints  # (B, N) the same for new notes only
     steps: Bools  # (B, beat) on which steps of a beat notes may begin; (B, 0): on all
     loops: Ints  # (B, bars, P) how many bars earlier a program played the same; 0: new; (B, 0, P)
-    recent: Ints  # (B, R, 3) onset, note and duration of the latest new notes, a ring buffer
+    recent: Ints  # (B, R, 3) onset, note and duration of the latest notes, a ring buffer
 
 
 RECENT = 1024  # R: enough for eight bars or more

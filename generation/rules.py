@@ -152,11 +152,13 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     """
     here, first, recent, again = one.here, rules.words.firsts, one.recent, one.reach[0]
     bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
+    is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
+    heard = here.past_notes + here.bar_notes - int(is_in_note)
     if bar >= size:  # after the last bar of the table, its second half repeats
         bar = size // 2 + (bar - size // 2) % (size - size // 2)
     again[:] = 0
     in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
-    for place in range(here.own_notes - 1, max(here.own_notes - count, 0) - 1, -1):
+    for place in range(heard - 1, max(heard - count, 0) - 1, -1):
         onset, note, duration = recent[place % count]
         if here.bar_start - onset > LAGS[-1] * here.bar_length:
             break  # nothing earlier is repeated
@@ -171,7 +173,7 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
             held = duration
         elif due == here.now and note > here.note and mask[first[Kind.NOTE] + note]:
             in_turn = min(in_turn, note)
-    if here.kind == Kind.NOTE or here.kind == Kind.EXTEND:
+    if is_in_note:
         if held > 0:
             play_as_long(rules.words, here, held, mask)
         return
@@ -277,11 +279,11 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             program = note // rules.asked.pitch_count
             if latest[ONSET, program] != now:  # in a chord, the lowest note counts
                 begin_note(latest, program, note % rules.asked.pitch_count, now, end)
+            if rows.recent.shape[1] > 0:
+                place = (here.past_notes + here.bar_notes - 1) % rows.recent.shape[1]
+                rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
+                rows.recent[row, place, 2] = end - now
             if not is_given:  # given notes are counted separately
-                if rows.recent.shape[1] > 0:
-                    place = here.own_notes % rows.recent.shape[1]
-                    rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
-                    rows.recent[row, place, 2] = end - now
                 here.own_notes += 1
                 rows.new_ends[row, note] = end
 

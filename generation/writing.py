@@ -17,6 +17,7 @@ from data.critic import Critic
 from data.ensembles import registers_of
 from data.forms import Form
 from data.harmony import chords_of
+from data.loops import loops_of
 from data.score import Score
 from data.texture import has_regular_bars
 from data.tokens.tokenizer import decode, encode
@@ -251,11 +252,18 @@ class Writing:
                 count, rng, beat, {*(given.bar_positions[1] % beat).tolist()}
             )
             ensembles = self._ensembles(count, rng) if grammar.anyone_joins else []
+            loops = None
+            is_free = grammar.goes_on and not asked.chords
+            if style.loops and is_free and has_regular_bars(given):
+                bars = np.searchsorted(given.bar_starts, grammar.given.seed.end_step, side="right")
+                begun = loops_of(given.excerpt(0, int(bars) - 1))
+                loops = style.draw_loops_after(rng, vocabulary.programs, begun, count)
             return grammar.begin(
                 count,
                 finals,
                 ensembles=ensembles,
                 steps=steps,
+                loops=loops,
                 regular=regular,
                 playable=self._playable(ensembles, rng, count),
             )

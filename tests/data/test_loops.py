@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.loops import LOOP_BARS, Loops, known_loops, lags, loops_of
+from data.loops import LOOP_BARS, Loops, going_on, known_loops, lags, loops_of
 from data.score import DRUMS
 from tests.music import line, piece
 
@@ -43,6 +43,17 @@ def test_programs_of_a_new_piece_do_as_the_nearest():
     assert [column[:5] for column in columns] == [[0, 0, 1, 1, 0], [0, 2, 0, 2, 0], [0, 0, 0, 1, 0]]
     assert all(len(column) == LOOP_BARS for column in columns)
     assert not lags(Loops({33: "11"}), [DRUMS]).any()
+
+
+def test_a_piece_goes_on_as_instruments_that_began_alike():
+    begun, programs = Loops({33: "0022", DRUMS: "01"}), (33, 40, DRUMS)
+    other, first = Loops({33: "011111", 80: "002221"}), Loops({33: "002008", DRUMS: "0022"})
+    gone = going_on(begun, [other, first], programs)
+    assert gone == Loops({33: "000021", 40: "0", DRUMS: "0022"})  # what is given repeats nothing
+    late = Loops({DRUMS: "0100000000001"})  # it may have been silent until then
+    assert going_on(begun, [late, first], programs).of[DRUMS] == "0022"
+    assert going_on(begun, [late], programs).of[DRUMS] == "0000000000001"
+    assert not lags(going_on(begun, [], programs), programs).any()
 
 
 def test_other_digits_are_refused():

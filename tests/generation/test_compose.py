@@ -636,6 +636,39 @@ def test_bars_are_played_again_as_training_pieces_have_it(tmp_path):
     assert missed == other == 0
 
 
+def test_what_follows_a_seed_plays_its_bars_again_as_it_began(tmp_path):
+    figures = {0: (60, 64, 60, 64), 1: (48, 48, 48, 48), DRUMS: (36, 38, 40, 42)}
+    rows = [
+        row
+        for program, firsts in figures.items()
+        for bar, first in enumerate(firsts)
+        for row in music.line([first, first + 1, first], 48 * bar, 16, program)
+    ]
+    seed = continued(music.piece(rows, [(4, 4, 48)] * 4, grid=BAND.grid), BAND)
+    known = Loops({0: "0022222222", 2: "0111111111", DRUMS: "0000444444"})
+    bare = load(untrained(tmp_path / "model.safetensors", BAND))
+    band = replace(bare, style=Style(loops=(known, Loops({0: "0000"}))))
+    lags = {0: (2,) * 6, 1: (1,) * 6, DRUMS: (4,) * 6}
+
+    def again(model, constraints=UNCONSTRAINED):
+        """How often the six bars after the seed repeat one as they should, and how often not."""
+        request = Request(seed, Length(bars=7), constraints, samples=3)
+        found = []
+        for notes in (piece.score.notes for piece in compose(model, request)):
+            for program, its in lags.items():
+                own = notes[notes["program"] == program][["onset", "pitch", "duration"]]
+                bars = [
+                    {(on % 48, *rest) for on, *rest in own.tolist() if on // 48 == bar}
+                    for bar in range(10)
+                ]
+                found += [bars[4 + n] == bars[4 + n - lag] for n, lag in enumerate(its)]
+        return found.count(True), found.count(False)
+
+    assert again(band) == (54, 0)
+    assert again(bare)[0] < 5
+    assert again(band, Constraints(chords="C | F | G | C | C | F | C"))[0] < 5
+
+
 def test_what_loops_beyond_all_training_pieces_is_written_anew():
     folk = load("folk")
     untold = replace(folk, style=replace(folk.style, usual=None))
