@@ -1,23 +1,18 @@
-"""How fast a training step is, compared with GPT-2, and how much each part of model/cpu.py saves.
+"""How fast a training step is, compared with GPT-2.
 
     python -m benchmarks.training
     python -m benchmarks.training --shapes pop --rounds 9      # the shape of configs/pop.yaml
-    taskset -c 0 python -m benchmarks.training --pieces
 
 A step is what train.py does: forward, loss, backward, clipping, Muon and AdamW. A step of GPT-2 is
 the same with AdamW alone; the GPT-2 is written as in nanoGPT, and also taken from transformers if
 that is installed. Weights and ids are random. Rounds take turns, so that other work on the machine
 affects all alike. A ratio is the median over rounds; above 1, Etude is faster.
-
-With --pieces, a decoder with all parts and decoders without one part each take turns, in one
-thread. Processor seconds are counted, because other work disturbs them least. A ratio of 1.05 means
-that a step without the part takes 5% longer.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -38,7 +33,7 @@ from data.batches.datamodule import TrainingBatch
 from data.tokens.features import SideFeatures
 from data.tokens.vocabulary import Vocabulary
 from model.config import DecoderConfig
-from model.cpu import PIECES, speed_up
+from model.cpu import speed_up
 from model.decoder import Decoder
 from training.command import retain_freed_memory
 from training.loss import cross_entropy
@@ -124,8 +119,8 @@ class Step:
         self.optimizer.zero_grad()
 
 
-def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] = ()) -> Step:
-    """Return a step of Etude's decoder, `without` some parts of model/cpu.py."""
+def ours(shape: Shape, dropout: float, precision: str) -> Step:
+    """Return a step of Etude's decoder."""
     torch.manual_seed(0)
     config = DecoderConfig(
         shape.words.size,
@@ -137,7 +132,7 @@ def ours(shape: Shape, dropout: float, precision: str, without: Collection[str] 
         **SideFeatures(shape.words).shape,
     )
     decoder = Decoder(config).train()
-    speed_up(decoder, without)
+    speed_up(decoder)
     optimizer = MuonAdamW(decoder, 1e-4, 1e-3, 0.1, PRECISIONS[precision])
     return Step(decoder, optimizer, precision, shape)
 
@@ -158,12 +153,12 @@ if find_spec("transformers"):
     MAKERS["by transformers"] = partial(gpt2, of_transformers)
 
 
-def timed(step: Step, steps: int, clock: Callable[[], float] = time.perf_counter) -> float:
+def timed(step: Step, steps: int) -> float:
     """Return the mean seconds of a step, over so many steps."""
-    began = clock()
+    began = time.perf_counter()
     for _ in range(steps):
         step()
-    return (clock() - began) / steps
+    return (time.perf_counter() - began) / steps
 
 
 def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: int) -> None:
@@ -179,21 +174,6 @@ def compare(shape: Shape, precision: str, dropout: float, rounds: int, steps: in
         row(name, f"{1e3 * middle:.1f}", f"{made[name].tokens / middle:.0f}", f"{ratio:.2f}")
 
 
-def compare_pieces(shape: Shape, rounds: int) -> None:
-    """Print how much longer a step takes without each part of model/cpu.py."""
-    torch.set_num_threads(1)
-    runs = {
-        name: partial(timed, ours(shape, DROPOUT, "fp32", without), 1, time.process_time)
-        for name, without in {"": (), **{piece: (piece,) for piece in PIECES}}.items()
-    }
-    taken = in_turns(runs, rounds)
-    head(f"width {shape.width}, batch {shape.batch}, without", "least ms", "ratio", "median")
-    for name, seconds in taken.items():
-        least = min(seconds) / min(taken[""])
-        middle = median(b / a for a, b in zip(taken[""], seconds, strict=True))
-        row(name, f"{1e3 * min(seconds):.2f}", f"{least:.3f}", f"{middle:.3f}")
-
-
 def main() -> None:
     """Run the command."""
     parser = parser_of(__doc__)
@@ -201,15 +181,11 @@ def main() -> None:
     parser.add_argument(
         "--shapes", nargs="+", choices=SHAPES, default=["default", "comparison"], help="which"
     )
-    parser.add_argument("--pieces", action="store_true", help="measure those of model/cpu.py")
     options = parser.parse_args()
     retain_freed_memory()  # for all models alike
     if "by transformers" not in MAKERS:
         print("to compare with transformers' GPT-2, too: pip install transformers")
     for shape, steps in map(SHAPES.__getitem__, options.shapes):
-        if options.pieces:
-            compare_pieces(shape, options.rounds)
-            continue
         for precision, dropout in product(PRECISIONS, (0.0, DROPOUT)):
             compare(shape, precision, dropout, options.rounds, steps)
 
