@@ -20,7 +20,7 @@ from data.tokens.vocabulary import NEVER, Kind, Words
 from generation.constraints import STRICT, Constraints
 from generation.given import GivenTokens
 from generation.length import Row
-from generation.masks import any_of, forbid
+from generation.masks import forbid
 from generation.rows import DUE, END, END_BEFORE, ONSET, PITCH, PITCH_BEFORE, One, Parts, Rules
 
 LEAP = 7  # semitones: at a seam, a part moves no farther, except by an octave
@@ -140,7 +140,7 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
             soonest = min(soonest, end)
         is_silent = end <= here.now and latest[ONSET, program] < here.now
         may_begin = is_open[min(here.now, last), program]
-        if is_silent and may_begin and any_of(mask, begin, begin + pitch_count):
+        if is_silent and may_begin and mask[begin : begin + pitch_count].any():
             resting = program
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
@@ -272,7 +272,7 @@ def end_bar(first: Ints, final: int, mask: Mask) -> None:
         mask: (V,), what may come next.
     """
     may_begin = mask[first[Kind.POSITION] + final]
-    if may_begin or any_of(mask, first[Kind.END], first[Kind.LENGTH]):
+    if may_begin or mask[first[Kind.END] : first[Kind.LENGTH]].any():
         forbid(mask, first[Kind.POSITION] + final + 1, first[Kind.NOTE])
 
 
@@ -398,11 +398,11 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
     heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
     has_bass = bass < programs and is_pitched[bass]
     has_bass = has_bass and (latest[DUE, bass] >= 0 or own_end(ends, bass, pitch_count) > now)
-    begins_bass = not has_bass and any_of(notes, bass * pitch_count, (bass + 1) * pitch_count)
+    begins_bass = not has_bass and notes[bass * pitch_count : (bass + 1) * pitch_count].any()
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
     find_roots(rules, one, can_be, bass, has_bass, lowest, roots[:pitch_count])
-    has_roots, is_any, is_last = any_of(roots, 0, pitch_count), False, True
+    has_roots, is_any, is_last = roots[:pitch_count].any(), False, True
     for program in range(programs - 1, -1, -1):
         is_bass = program == bass and not has_bass
         is_one_note = parts.is_monophonic[program]

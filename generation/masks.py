@@ -14,15 +14,6 @@ def forbid(mask: Mask, begin: int, stop: int) -> None:
 
 
 @compiled_inside
-def any_of(mask: Mask, begin: int, stop: int) -> bool:
-    """Return whether any id from `begin` up to, but without, `stop` may come next."""
-    is_any = False
-    for token in range(begin, stop):
-        is_any |= mask[token]
-    return is_any
-
-
-@compiled_inside
 def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
     """Undo a rule that leaves nothing, by restoring the mask from before it.
 
@@ -34,7 +25,7 @@ def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
     """
     if due >= 0:
         mask[due] = before[due]
-    is_left = any_of(among, 0, len(among))
+    is_left = among.any()
     for token in range(len(mask)):
         before[token] = mask[token] if is_left else before[token]
         mask[token] = before[token]

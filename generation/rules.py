@@ -34,7 +34,7 @@ from generation.counterpoint import (
 )
 from generation.given import keep_given, sounding_at
 from generation.length import Asked, Row, count
-from generation.masks import any_of, forbid, keep_or_yield
+from generation.masks import forbid, keep_or_yield
 from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: with greedy sampling, a note could grow forever
@@ -68,7 +68,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if here.is_regular > 0 and is_between:
         keep_bars_regular(asked, first, rules.words.whole_bars, here, mask)
         keep_or_yield(mask, before, due, mask)
-    if not is_in_note and any_of(parts.is_monophonic, 0, len(parts.plays)):
+    if not is_in_note and parts.is_monophonic.any():
         play_one_note(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
     if asked.has_no_rests and not is_in_note:
@@ -463,7 +463,7 @@ def keep_length(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
         if is_done:
             forbid(mask, 0, len(mask))
         mask[end] = is_done
-    has_position = any_of(mask, first[Kind.POSITION], first[Kind.NOTE])
+    has_position = mask[first[Kind.POSITION] : first[Kind.NOTE]].any()
     if has_position and here.bar_count - here.note_bar > EMPTY_BARS:
         forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
 
@@ -530,6 +530,6 @@ def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, ma
 @compiled_inside
 def leave_end_alone(first: Ints, here: Row, mask: Mask) -> None:
     """Mask Bars that stand for End if otherwise only End is left, so that there is no choice."""
-    is_alone = not any_of(mask, first[Kind.POSITION], len(mask))
+    is_alone = not mask[first[Kind.POSITION] :].any()
     if is_alone and mask[first[Kind.END]] and here.is_last:
         forbid(mask, first[Kind.BAR], len(mask))
