@@ -41,8 +41,7 @@ _LOWEST_UPPER = 57  # A3: with this limit, successive chords lie close to each o
 
 _NAME = re.compile(r"([A-Ga-g])(##|bb|[#bx]|)(-1|[0-9])|([0-9]{1,4})")
 _LENGTH = re.compile(
-    r"(?:(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})"
-    r"|(?P<decimal>[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}))(?P<dots>\.{0,2})"
+    r"([0-9]{1,4}/(?!0+\b)[0-9]{1,4}|[0-9]{1,4}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})(\.{0,2})"
 )
 # A number up to a hyphen, or a word; hyphens in a word stand before a digit or at its end.
 _WORD = r"[0-9]+(?=-)|(?:[^\s,|:-]|-(?=[0-9])|(?<=\S)-(?=[\s,|:]|$))+"
@@ -241,16 +240,13 @@ def parse_length(written: str, where: str) -> Fraction:
         SeedError: `written` is not a length; `where` names the word for the message.
     """
     match = _LENGTH.fullmatch(written)
-    if not match or (match["bottom"] and int(match["bottom"]) == 0):
+    if not match:
         raise SeedError(
             f"cannot read the length of {where}: write quarter notes as :2, :.5 or :1/3, "
             "with a dot at the end if dotted"
         )
-    if match["decimal"]:
-        length = Fraction(match["decimal"])
-    else:
-        length = Fraction(int(match["top"]), int(match["bottom"]))
-    return length * (2 - Fraction(1, 2 ** len(match["dots"])))
+    quarters, dots = match.groups()
+    return Fraction(quarters) * (2 - Fraction(1, 2 ** len(dots)))
 
 
 def quoted(token: str) -> str:
