@@ -32,6 +32,7 @@ from model.steps import SideArrays
 
 LONGEST = 10_000  # ids after which a sequence ends if the model does not end it
 ROWS = 64  # sequences that are written side by side
+OVER = -1  # in the place of a number of ids: the sequence has ended
 
 
 @dataclass(frozen=True)
@@ -70,45 +71,38 @@ def load(path: str | Path) -> SequenceModel:
     return SequenceModel(content.network, vocabulary, content.record)
 
 
-@dataclass
-class _Written:
-    """How far B rows are."""
-
-    ids: int  # how many ids each row has after the seed
-    is_over: Bools  # (B,) whether each row has ended
-
-
 @dataclass(frozen=True)
 class _Rules:
-    """The grammar of sequences for `model/sampling.py`: ids in any order, then End.
+    """The grammar of sequences for `model/sampling.py`: one id or more in any order, then End.
+
+    The state is (B,), how many ids each row has; OVER: it has ended.
 
     Attributes:
         vocabulary: the vocabulary of the model.
-        is_begun: whether the sequence has an id already; End may not come before the first one.
-        length: the number of ids after which every row ends; None: the model ends it.
+        most: the number of ids after which every row ends.
+        is_free: whether the model may end it earlier.
     """
 
     vocabulary: IdVocabulary
-    is_begun: bool
-    length: int | None
+    most: int
+    is_free: bool
     guidance = 0.0
 
-    def allowed(self, state: _Written) -> Bools:
+    def allowed(self, state: Ints) -> Bools:
         """Return bool (B, V), which ids may come next."""
-        can_go_on = state.ids < (self.length or LONGEST)
-        can_end = self.length is None and (self.is_begun or state.ids > 0)
-        allowed = np.zeros((len(state.is_over), self.vocabulary.size), dtype=bool)
-        allowed[:, FIRST_ID:] = can_go_on & ~state.is_over[:, None]
-        allowed[:, Kind.END] = (can_end or not can_go_on) & ~state.is_over
-        allowed[:, PAD] = state.is_over
+        is_over, is_full = state == OVER, state == self.most
+        allowed = np.zeros((len(state), self.vocabulary.size), dtype=bool)
+        allowed[:, FIRST_ID:] = ~(is_over | is_full)[:, None]
+        allowed[:, Kind.END] = is_full | (self.is_free & (state > 0))
+        allowed[:, PAD] = is_over
         return allowed
 
-    def advance(self, state: _Written, ids: Ids) -> None:
+    def advance(self, state: Ints, ids: Ids) -> None:
         """Advance each row by one id, (B,)."""
-        state.ids += 1
-        state.is_over |= ids == Kind.END
+        state[state != OVER] += 1
+        state[ids == Kind.END] = OVER
 
-    def side(self, state: _Written, ids: Ids) -> SideArrays:
+    def side(self, state: Ints, ids: Ids) -> SideArrays:
         """Raise an error: sequences have no side input."""
         raise NotImplementedError
 
@@ -127,9 +121,9 @@ def _steps(
         if not 0 <= number < known:
             raise ValueError(f"{number} is no id: a number from 0 to {known - 1}")
     prompt = model.vocabulary.tokens(np.array(seed, dtype=np.int64))
-    rules = _Rules(model.vocabulary, len(seed) > 0, length)
+    rules = _Rules(model.vocabulary, len(seed) + (length or LONGEST), is_free=length is None)
     steps = sample(
-        *(model.steps, [prompt] * rows, rules, _Written(0, np.zeros(rows, bool))),
+        *(model.steps, [prompt] * rows, rules, np.full(rows, len(seed))),
         generator=generator,
         sampling=sampling,
         rebase=model.rebase,
