@@ -31,6 +31,7 @@ from generation.constraints import (
     UNCONSTRAINED,
     ConstraintError,
     Constraints,
+    within,
 )
 from generation.counterpoint import parts_of
 from generation.given import GivenTokens, come_to_given
@@ -328,20 +329,9 @@ class ConstrainedGrammar:
         return state
 
     def within(self, registers: Sequence[Mapping[int, Sequence[int]]]) -> Bools:
-        """Return (B, N), the notes that each piece may have if its programs keep to these pitches.
-
-        Args:
-            registers: for each piece, the pitches of each program. A program that is not in it, or
-                that may play none of its pitches, keeps all the notes that it may play.
-        """
-        pitches = self.vocabulary.lowest_pitch + np.arange(self.vocabulary.pitch_count)
-        asked = self._rules.is_playable.reshape(-1, len(pitches))  # (P, K)
-        playable = np.tile(asked, (len(registers), 1, 1))
-        for row, register in zip(playable, registers, strict=True):
-            for number, program in enumerate(self.vocabulary.programs):
-                its = asked[number] & np.isin(pitches, register.get(program, pitches))
-                row[number] = its if its.any() else asked[number]
-        return playable.reshape(len(registers), asked.size)
+        """Return (B, N), the notes that pieces may have that keep to these pitches of programs."""
+        asked = self._rules.is_playable
+        return np.array([within(each, asked, self.vocabulary) for each in registers])
 
     def read(self, state: ConstrainedState, ids: Ids) -> None:
         """Advance every row of the state by the same ids, (T,)."""

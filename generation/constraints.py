@@ -6,7 +6,7 @@ A constraint that a model can never meet is refused here, before anything is sam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -195,10 +195,7 @@ class Constraints:
             )
         programs = np.array(vocabulary.programs)[:, None]
         may_play = np.isin(programs, playing) & (fits | (programs == DRUMS))  # (P, K)
-        for number, program in enumerate(vocabulary.programs):
-            known = may_play[number] & np.isin(pitches, (self.pitches or {}).get(program, pitches))
-            may_play[number] = known if known.any() else may_play[number]
-        return np.asarray(may_play).ravel()
+        return within(self.pitches or {}, may_play.ravel(), vocabulary)
 
     def playing(self, vocabulary: Vocabulary) -> list[int]:
         """Return which of the vocabulary's programs may play, in ascending order.
@@ -276,6 +273,21 @@ class Constraints:
                 + f"it knows {_listed(f'{n}/{d}' for n, d in vocabulary.meters)}"
             )
         return vocabulary.meters.index(self.time_signature)
+
+
+def within(
+    registers: Mapping[int, Sequence[int]], may_play: Bools, vocabulary: Vocabulary
+) -> Bools:
+    """Return bool (N,), which notes may be played if programs keep to these pitches.
+
+    A program that is not in `registers`, or that may play none of its pitches, keeps all the notes
+    that it may play.
+    """
+    pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+    own = [np.isin(pitches, registers.get(p, pitches)) for p in vocabulary.programs]
+    before = may_play.reshape(len(own), -1)
+    after = before & own
+    return np.where(after.any(axis=1, keepdims=True), after, before).ravel()
 
 
 def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
