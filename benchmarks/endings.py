@@ -14,10 +14,8 @@ and no knowledge of the end, so that the piece only stops where the last bar is 
                from the music before the last bar (`estimate_key`), which sometimes errs
     triad      ends on any major or minor triad in root position
     quarter    the whole final chord sounds for a quarter note or longer
-    quarters   how long it sounds, in quarter notes
-    onsets     number of different onsets in the last bar
 
-The first three are shares in percent. A standard error follows each figure.
+These are shares in percent, each followed by its standard error.
 """
 
 from __future__ import annotations
@@ -37,17 +35,15 @@ from evaluation.samples import sample_pieces, split_scores
 from generation.constraints import FREE, Constraints
 from generation.model import Model
 
-NAMES = ("tonic", "triad", "quarter", "quarters", "onsets")
+NAMES = ("tonic", "triad", "quarter")
 
 
 def figures(score: Score) -> list[float]:
-    """Return the figures of one piece, in the order of NAMES; shares are 0 or 100."""
-    chord, onsets = final_chord(score), score.notes["onset"]
+    """Return the figures of one piece, in the order of NAMES: 0 or 100."""
+    chord = final_chord(score)
     sounds = int((chord["onset"] + chord["duration"]).min() - chord["onset"].max())
-    quarters = sounds / score.grid.steps_per_beat
-    last = len(np.unique(onsets[onsets >= score.bar_starts[-2]]))
-    shares = ends_on_tonic(score), ends_on_triad(score), quarters >= 1
-    return [*(100.0 * share for share in shares), quarters, last]
+    shares = ends_on_tonic(score), ends_on_triad(score), sounds >= score.grid.steps_per_beat
+    return [100.0 * share for share in shares]
 
 
 def with_unknown_end(model: Model) -> Model:
