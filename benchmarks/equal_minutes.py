@@ -2,14 +2,13 @@
 
     python -m benchmarks.equal_minutes my_midi_files --minutes 10
 
-Etude is trained as README says, with `configs/folder.yaml`, but from nothing; with `--begin_with
-auto` it begins as that file says. If `--run` has a model already, that model is used. GPT-2 has the
-same size, dropout and window length. It learns from the same training pieces, also transposed, with
-an instrument for each part. REMI has as many steps a beat (or a second) as Etude's grid, the same
-velocities and tempi, and no other tokens. Both are scored on the validation pieces, by the sum over
-all tokens of each note, with at least half a context before what is scored. GPT-2 counts with the
-better of its weights after half of the time and at the end. Everything runs in one thread; bind it
-to a core if other work runs on the machine.
+Etude is trained as README says, with `configs/folder.yaml`, but from nothing. If `--run` has a
+model already, that model is used. GPT-2 has the same size, dropout and window length. It learns
+from the same training pieces, also transposed, with an instrument for each part. REMI has as many
+steps a beat (or a second) as Etude's grid, the same velocities and tempi, and no other tokens. Both
+are scored on the validation pieces, by the sum over all tokens of each note, with at least half a
+context before what is scored. GPT-2 counts with the better of its weights after half of the time
+and at the end. Everything runs in one thread; bind it to a core if other work runs on the machine.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ LONGEST = 16  # quarter notes, or seconds: the longest duration
 
 
 def trained_by_etude(options: argparse.Namespace) -> None:
-    """Train a model as README says, in one thread; `--begin_with` is `null` (nothing) or `auto`."""
+    """Train a model as README says, in one thread, but from nothing."""
     command = [sys.executable, "train.py", "fit", "--config", "configs/folder.yaml"]
     command += ["--run", options.run, "--data.path", options.folder]
     command += ["--data.datasets", options.datasets]
-    command += ["--minutes", str(options.minutes), "--model.begin_with", options.begin_with]
+    command += ["--minutes", str(options.minutes), "--model.begin_with", "null"]
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
@@ -194,7 +193,6 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("folder", help="of MIDI files")
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--begin_with", choices=("null", "auto"), default="null")
     parser.add_argument("--run", default="runs/equal_minutes", help="of Etude's model")
     parser.add_argument("--datasets", default="datasets", help="where corpora lie")
     options = parser.parse_args()
