@@ -6,7 +6,7 @@ import copy
 import os
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,10 @@ def _flip_bits(content: bytes, rng: np.random.Generator) -> bytes:
     return flipped.tobytes()
 
 
-def _insert(content: bytes, rng: np.random.Generator) -> bytes:
+def _insert(content: bytes, rng: np.random.Generator, most: int = 8) -> bytes:
+    """Insert bytes that are no event of their own, and shift everything after them."""
     at = int(rng.integers(len(content) + 1))
-    return content[:at] + _noise(rng, 8) + content[at:]
+    return content[:at] + _noise(rng, most) + content[at:]
 
 
 def _delete(content: bytes, rng: np.random.Generator) -> bytes:
@@ -105,12 +106,6 @@ def _chunk_length(content: bytes, rng: np.random.Generator) -> bytes:
     return content[:at] + length.to_bytes(4, "big") + content[at + 4 :]
 
 
-def _running_status(content: bytes, rng: np.random.Generator) -> bytes:
-    """Insert bytes that are no event of their own, and shift everything after them."""
-    at = int(rng.integers(len(content) + 1))
-    return content[:at] + _noise(rng, 64) + content[at:]
-
-
 def _header(content: bytes, rng: np.random.Generator) -> bytes:
     at = int(rng.integers(14))
     return content[:at] + _noise(rng, 1) + content[at + 1 :]
@@ -124,18 +119,19 @@ def _odd_event(content: bytes, rng: np.random.Generator) -> bytes:
     kind, size = ((0x51, 3), (0x58, 4), (0x59, 2), (0x51, 1), (0x2F, 0))[int(rng.integers(5))]
     delta = (b"\0", b"\x60", b"\xff\x7f", b"\xff\xff\xff\x7f")[int(rng.integers(4))]
     said = rng.choice([0, 1, 2, 4, 8, 127, 128, 255], size=size).astype(np.uint8).tobytes()
-    event = delta + bytes([0xFF, kind, size]) + said
-    length = (int.from_bytes(content[at : at + 4], "big") + len(event)) % 2**32
-    return content[:at] + length.to_bytes(4, "big") + event + content[at + 4 :]
+    return _with_events(content, at, delta + bytes([0xFF, kind, size]) + said)
+
+
+def _with_events(content: bytes, at: int, events: bytes) -> bytes:
+    """Insert events at the beginning of the track whose length stands at an offset."""
+    length = (int.from_bytes(content[at : at + 4], "big") + len(events)) % 2**32
+    return content[:at] + length.to_bytes(4, "big") + events + content[at + 4 :]
 
 
 def _in_first_track(content: bytes, events: bytes) -> bytes:
     """Insert events at the beginning of the first track."""
     at = content.find(b"MTrk") + 4
-    if at < 4:
-        return content
-    length = (int.from_bytes(content[at : at + 4], "big") + len(events)) % 2**32
-    return content[:at] + length.to_bytes(4, "big") + events + content[at + 4 :]
+    return content if at < 4 else _with_events(content, at, events)
 
 
 def _long_deltas(content: bytes, rng: np.random.Generator) -> bytes:
@@ -178,7 +174,7 @@ def _many_tracks(content: bytes, rng: np.random.Generator) -> bytes:
 
 MUTATIONS: tuple[Mutation, ...] = (
     *(_flip_bits, _insert, _delete, _truncate, _splice),
-    *(_chunk_length, _running_status, _header, _odd_event),
+    *(_chunk_length, partial(_insert, most=64), _header, _odd_event),
     *(_long_deltas, _hanging, _many_tracks, _long_bars, _high_data),
 )
 
