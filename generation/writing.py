@@ -17,6 +17,7 @@ from data.critic import Critic
 from data.ensembles import registers_of
 from data.forms import Form
 from data.harmony import chords_of
+from data.keys import Key
 from data.loops import loops_of
 from data.score import Score
 from data.texture import has_regular_bars
@@ -243,36 +244,34 @@ class Writing:
             closes = self._is_strict or style.mostly_closes  # else training pieces fade out
             finals = finals.clip(0) if closes else np.zeros_like(finals)
         beat = vocabulary.grid.steps_per_beat
+        keys, loops, regular = list[Key | None](), None, None
         if grammar.given.bars:  # regular given bars are followed by regular bars
-            may_be = asked.regular_bars is None and vocabulary.grid.has_meter
-            regular = np.ones(count, dtype=bool) if may_be and has_regular_bars(given) else None
-            steps = style.draw_rhythms(
-                count, rng, beat, {*(given.bar_positions[1] % beat).tolist()}
-            )
+            if asked.regular_bars is None and vocabulary.grid.has_meter and has_regular_bars(given):
+                regular = np.ones(count, dtype=bool)
+            begun = {*(given.bar_positions[1] % beat).tolist()}
+            steps = style.draw_rhythms(count, rng, beat, begun)
             ensembles = self._ensembles(count, rng) if grammar.anyone_joins else []
-            loops = None
-            is_free = grammar.goes_on and not asked.chords
-            if style.loops and is_free and has_regular_bars(given):
-                bars = np.searchsorted(given.bar_starts, grammar.given.seed.end_step, side="right")
-                begun = loops_of(given.excerpt(0, int(bars) - 1))
-                loops = style.draw_loops_after(rng, vocabulary.programs, begun, count)
-            return grammar.begin(
-                count,
-                finals,
-                ensembles=ensembles,
-                steps=steps,
-                loops=loops,
-                regular=regular,
-                playable=self._playable(ensembles, rng, count),
-            )
-        keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
-        steps = style.draw_rhythms(count, rng, beat)
-        playing = ensembles or [tuple(grammar.programs)] * count
-        # requested chords decide what repeats
-        loops = None if asked.chords else style.draw_loops(rng, vocabulary.programs, playing)
-        regular = style.draw_regular(count, rng) if asked.regular_bars is None else None
+            loops = self._loops_after(count, rng)
+        else:
+            keys, ensembles = style.draw_keys(count, rng), self._ensembles(count, rng)
+            steps = style.draw_rhythms(count, rng, beat)
+            playing = ensembles or [tuple(grammar.programs)] * count
+            if not asked.chords:  # requested chords decide what repeats
+                loops = style.draw_loops(rng, vocabulary.programs, playing)
+            if asked.regular_bars is None:
+                regular = style.draw_regular(count, rng)
         playable = self._playable(ensembles, rng, count)
         return grammar.begin(count, finals, keys, ensembles, steps, loops, regular, playable)
+
+    def _loops_after(self, count: int, rng: np.random.Generator) -> Ints | None:
+        """Draw the loops with which pieces go on after the given bars; None: nothing is known."""
+        grammar, style, given = self._grammar, self.model.style, self._grammar.given.seed
+        is_free = grammar.goes_on and not self.request.constraints.chords
+        if not (style.loops and is_free and has_regular_bars(given.score)):
+            return None
+        bars = np.searchsorted(given.score.bar_starts, given.end_step, side="right")
+        begun = loops_of(given.score.excerpt(0, int(bars) - 1))
+        return style.draw_loops_after(rng, grammar.vocabulary.programs, begun, count)
 
     def choose(self, candidates: Sequence[Piece]) -> int:
         """Return the index of the best candidate, as far as they are written."""
