@@ -89,7 +89,6 @@ class GivenTokens:
         self.final_position = -1
         if np.any(self._note_ends > self.last_bar_start):
             self.final_position = max(int(self.notes.onset.max()) - self.last_bar_start, 0)
-        self._program_of = np.arange(vocabulary.counts[Kind.NOTE]) // vocabulary.pitch_count
         self.last_ends = np.zeros(vocabulary.counts[Kind.NOTE], dtype=np.int64)
         np.maximum.at(self.last_ends, self.notes.note, self._note_ends)
 
@@ -126,7 +125,7 @@ class GivenTokens:
             is_playable: (N,) the notes that may be played.
         """
         counted = np.flatnonzero(is_playable[self.notes.note])
-        program = self._program_of[self.notes.note[counted]]
+        program = self.notes.note[counted] // self.vocabulary.pitch_count
         playable = is_playable.reshape(-1, self.vocabulary.pitch_count).sum(axis=1)  # (P,)
         sounding = np.zeros((self.end + 1, len(playable)), dtype=np.int64)
         np.add.at(sounding, (np.minimum(self.notes.onset[counted], self.end), program), 1)
