@@ -144,11 +144,6 @@ class Melody:
     key: Key
     score: Score | None = None
 
-    @property
-    def own_key(self) -> Key:
-        """The key that its notes alone suggest."""
-        return melody_key(pitched_notes(self.seed.score)) or self.key
-
 
 def typed_melodies(model: Model) -> list[Melody]:
     """Return the melodies that people type, all in C major."""
@@ -238,7 +233,7 @@ def print_accompaniment(name: str, results: list[tuple[list[Score], list[Score],
     samples = [score for scores, _, _ in results for score in scores]
     best = [score for _, scores, _ in results for score in scores]
     found = [(estimate_key(score), its) for scores, _, its in results for score in scores]
-    own = sum(key == its.own_key for key, its in found)
+    own = sum(key == (melody_key(pitched_notes(m.seed.score)) or m.key) for key, m in found)
     whole = sum(key == its.key for key, its in found)
     four = min(map(four_sound, samples))
     cells = (
@@ -357,10 +352,10 @@ def rewritings(model: Model, corpus: Corpus) -> None:
         row(name, cell, *(f"{mean:.3f}" for mean in np.mean(counts, axis=0)))
 
 
-def with_gap(score: Score, vocabulary: Vocabulary, bars: int = 2) -> Seed:
-    """Return a piece as a seed, all given except for so many bars in the middle."""
-    first = max((len(score.bars) - bars) // 2, 0)
-    return rewritten(score, vocabulary, range(first, min(first + bars, len(score.bars))))
+def with_gap(score: Score, vocabulary: Vocabulary) -> Seed:
+    """Return a piece as a seed, all given except for REWRITTEN_BARS in the middle."""
+    first = max((len(score.bars) - REWRITTEN_BARS) // 2, 0)
+    return rewritten(score, vocabulary, range(first, min(first + REWRITTEN_BARS, len(score.bars))))
 
 
 def tunes(model: Model, corpus: Corpus) -> None:
