@@ -14,6 +14,13 @@ def forbid(mask: Mask, begin: int, stop: int) -> None:
 
 
 @compiled_inside
+def keep_only(mask: Mask, token: int, begin: int, stop: int) -> None:
+    """Mask the ids from `begin` up to, but without, `stop`, except `token`."""
+    forbid(mask, begin, token)
+    forbid(mask, token + 1, stop)
+
+
+@compiled_inside
 def keep_or_yield(mask: Mask, before: Mask, due: int, among: Mask) -> None:
     """Undo a rule that leaves nothing, by restoring the mask from before it.
 

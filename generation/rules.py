@@ -34,7 +34,7 @@ from generation.counterpoint import (
 )
 from generation.given import keep_given, sounding_at
 from generation.length import Asked, Row, count
-from generation.masks import forbid, keep_or_yield
+from generation.masks import forbid, keep_only, keep_or_yield
 from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: with greedy sampling, a note could grow forever
@@ -154,6 +154,7 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
     is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
     heard = here.past_notes + here.bar_notes - int(is_in_note)
+    longest = rules.words.longest_duration
     if bar >= size:  # after the last bar of the table, its second half repeats
         bar = size // 2 + (bar - size // 2) % (size - size // 2)
     again[:] = 0
@@ -174,8 +175,10 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
         elif due == here.now and note > here.note and mask[first[Kind.NOTE] + note]:
             in_turn = min(in_turn, note)
     if is_in_note:
-        if held > 0:
-            play_as_long(rules.words, here, held, mask)
+        left = held - here.extends * longest
+        if left > 0:  # the note lasts as long as the one that it repeats
+            token = first[Kind.DURATION] + left - 1 if left <= longest else first[Kind.EXTEND]
+            keep_only(mask, token, first[Kind.EXTEND], first[Kind.VELOCITY])
         return
     is_free = False
     for note in range(first[Kind.EXTEND] - first[Kind.NOTE]):
@@ -188,16 +191,6 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         step = here.bar_start + token - first[Kind.POSITION]
         mask[token] &= in_turn == NEVER and step <= later and (is_free or step == later)
-
-
-@compiled_inside
-def play_as_long(words: Words, here: Row, duration: int, mask: Mask) -> None:
-    """Mask all durations but one."""
-    first, left = words.firsts, duration - here.extends * words.longest_duration
-    is_over = left <= words.longest_duration
-    for token in range(first[Kind.EXTEND], first[Kind.VELOCITY]):
-        is_it = token == first[Kind.DURATION] + left - 1 if is_over else token == first[Kind.EXTEND]
-        mask[token] &= is_it
 
 
 @compiled
@@ -293,8 +286,7 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
     """Mask tempi and time signatures that were not asked for."""
     is_head = here.kind == Kind.BAR or here.kind == Kind.LENGTH
     if is_head and asked.tempo >= 0:
-        forbid(mask, first[Kind.TEMPO], first[Kind.TEMPO] + asked.tempo)
-        forbid(mask, first[Kind.TEMPO] + asked.tempo + 1, first[Kind.POSITION])
+        keep_only(mask, first[Kind.TEMPO] + asked.tempo, first[Kind.TEMPO], first[Kind.POSITION])
         if here.tempo != asked.tempo:
             forbid(mask, first[Kind.POSITION], first[Kind.NOTE])
             forbid(mask, first[Kind.BAR], first[Kind.LENGTH])
@@ -302,8 +294,7 @@ def keep_time(asked: Asked, first: Ints, here: Row, mask: Mask) -> None:
         forbid(mask, first[Kind.TEMPO], first[Kind.POSITION])
     if asked.meter >= 0:
         forbid(mask, first[Kind.LENGTH], first[Kind.TEMPO])
-        forbid(mask, first[Kind.BAR], first[Kind.BAR] + asked.meter)
-        forbid(mask, first[Kind.BAR] + asked.meter + 1, first[Kind.LENGTH])
+        keep_only(mask, first[Kind.BAR] + asked.meter, first[Kind.BAR], first[Kind.LENGTH])
 
 
 @compiled_inside
@@ -488,8 +479,7 @@ def keep_room(
     if is_last and here.upbeat > 0 and rest > 0 and here.bar_count > asked.given_bars:
         token = first[Kind.LENGTH] + rest - 1
         if mask[token]:
-            forbid(mask, 0, len(mask))
-            mask[token] = True
+            keep_only(mask, token, 0, len(mask))
 
 
 @compiled_inside
@@ -519,12 +509,10 @@ def keep_bars_regular(asked: Asked, first: Ints, whole_bars: Ints, here: Row, ma
             mask[first[Kind.BAR] + number] = False
     is_inside = max(asked.given_bars, 1) < here.bar_count < asked.last_bar
     if here.kind == Kind.BAR and is_inside:
-        rest = first[Kind.LENGTH] + here.owed - 1
-        is_due = here.owed > 0 and mask[rest]
-        forbid(mask, first[Kind.LENGTH], first[Kind.TEMPO])
         if here.owed > 0:
-            forbid(mask, 0, len(mask))
-            mask[rest] = is_due
+            keep_only(mask, first[Kind.LENGTH] + here.owed - 1, 0, len(mask))
+        else:
+            forbid(mask, first[Kind.LENGTH], first[Kind.TEMPO])
 
 
 @compiled_inside
