@@ -62,7 +62,6 @@ def parts_of(given: GivenTokens, is_playable: Bools, constraints: Constraints) -
         is_pitched=is_pitched,
         is_monophonic=is_pitched & (is_strict | np.isin(programs, monophonic)),
         is_within=is_within.ravel(),
-        may_play=is_within.ravel() & is_playable,
         given=begins,
         before=np.maximum.accumulate(np.where(begins != NO_PITCH, steps, -1)),
         after=np.vstack([after[1:], np.full((1, len(programs)), NEVER)]),
@@ -354,7 +353,8 @@ def find_roots(
     parts, latest, now = rules.parts, one.latest, one.here.now
     for pitch in range(len(roots)):
         is_root = can_be >> 2 * ((pitch + parts.lowest_pitch) % OCTAVE) & 3 > 0
-        may_play = parts.may_play[bass * len(roots) + pitch]
+        note = bass * len(roots) + pitch
+        may_play = parts.is_within[note] and rules.is_playable[note]
         may_be = is_root and not has_bass and pitch <= lowest and may_play
         roots[pitch] = may_be and not moves_in_parallel(parts.is_pitched, latest, bass, pitch, now)
 

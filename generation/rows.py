@@ -72,7 +72,6 @@ class Parts(NamedTuple):
     is_pitched: Bools  # (P,) all but drums
     is_monophonic: Bools  # (P,) whether it plays one note at a time; never true for drums
     is_within: Bools  # (N,) whether each note lies in the range of its program
-    may_play: Bools  # (N,) whether it does, and the model may play it
     given: Ints  # (S, P) the lowest given note that begins at a step, or NO_PITCH; at last none
     before: Ints  # (S, P) when the latest given note began; -1: there is none
     after: Ints  # (S, P) when the next given note begins; NEVER: there is none
