@@ -1,4 +1,7 @@
-"""The decoder: causality, rows that do not meet, torch's own layers, errors."""
+"""The decoder: causality, rows that do not meet, torch's own layers, errors.
+
+All of its formulas stand once more in the engine, to which test_engine.py holds them.
+"""
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 from model.attention import causal_mask
 from model.config import DecoderConfig
 from model.decoder import Block, Decoder
+from model.positions import Rotary, rotate
 from tests.tensors import opinionated
 
 V, C = 13, 16
@@ -89,6 +93,11 @@ def test_dropout_acts_in_training_only():
     assert not torch.equal(decoder(ids), decoder(ids))
 
 
+def test_rotary_keeps_the_dtype():
+    x = torch.randn(1, 1, 2, 4, dtype=torch.bfloat16)
+    assert rotate(x, Rotary(4)(torch.arange(2))).dtype == torch.bfloat16
+
+
 def test_too_long_a_sequence_says_so():
     decoder = make()
     with pytest.raises(ValueError, match="17 tokens are too many: the context length is 16"):
@@ -147,16 +156,3 @@ def test_the_block_of_the_paper_is_torchs(norm_position):
     x = torch.randn(2, 7, 16)
     theirs = encoder_layer(decoder.config, block)(x, src_mask=~causal_mask(7))
     torch.testing.assert_close(block(x), theirs, rtol=1e-4, atol=1e-5)
-
-
-def test_the_classic_decoder_step_by_step():
-    """Note 003: positions added; attention, Add & Norm, twice; feed-forward, Add & Norm; N times;
-    a linear layer (whose softmax the loss and the sampler take)."""
-    decoder = make(**CLASSIC)
-    ids = torch.randint(V, (2, 6))
-    x = decoder.embedding(ids) + decoder.positions(torch.arange(6))
-    for block in decoder.blocks:
-        for attend in block.attention:
-            x = attend.norm(x + attend.layer(x))
-        x = block.feed_forward.norm(x + block.feed_forward.layer(x))
-    torch.testing.assert_close(decoder(ids), decoder.head(x))
