@@ -12,13 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.interface import ENDS, OCTAVE, PAD, SHARED_REFERENCES, SideInput
-from generation.compose import compose
 from generation.defaults import model_path
-from generation.length import Length
 from generation.model import load
-from generation.request import Request
 from model.attention import MultiHeadAttention, attention_weights
-from model.config import DecoderConfig, SamplingOptions
+from model.config import DecoderConfig
 from model.decoding import decoder_of
 from model.steps import right_aligned
 from tests.tensors import PlainReader, bag_of, configs, engine_of, opinionated, side_input
@@ -112,19 +109,6 @@ def test_the_models_that_ship_give_the_plain_logits(name):
         lengths = rng.integers(1, 8, batch)
         prompts = [rng.integers(1, decoder.config.vocabulary_size, length) for length in lengths]
         assert_equal(decoder, prompts, [1, 2, 1], rng)
-
-
-@pytest.mark.parametrize("name", ["bach", "folk", "pop"])
-def test_the_models_that_ship_write_the_plain_pieces(name):
-    model = load(model_path(name))
-    pieces = []
-    for steps in (model.steps, PlainReader(decoder_of(model.network))):
-        object.__setattr__(model, "steps", steps)
-        written = compose(
-            model, Request(length=Length(bars=2), sampling=SamplingOptions(0), samples=2)
-        )
-        pieces.append([piece.ids.tolist() for piece in written])
-    assert pieces[0] == pieces[1]
 
 
 def test_what_cannot_be_read_leaves_the_cache_as_it_was():
