@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import data.tokens.features
 import model.sampling
 from common.interface import ENDS, OCTAVE, SHARED_REFERENCES
+from data.canonical import canonical
 from data.keys import LEAST_HEARD, PROFILES, Key
 from data.score import DRUMS
 from data.tokens.augment import programs_of
@@ -52,10 +53,21 @@ def window_from(ids, bar, vocabulary):
     return np.concatenate([window_head(ids, start, vocabulary), rest])
 
 
+def played_again(score, semitones):
+    """A piece and, after its last bar, all of it again in another key: so it has echoes."""
+    again = score.notes.copy()
+    again["onset"] += score.end_step
+    again["pitch"] = np.clip(again["pitch"] + semitones, 0, 127)
+    notes = np.concatenate([score.notes, again])
+    return canonical(notes, score.bars, score.tempo_bpm, score.grid)[0]
+
+
 @st.composite
 def windows(draw):
     """A piece, its vocabulary, and windows of it from Start and from some bars."""
     score = draw(scores(*BOTH))
+    if draw(st.booleans()):
+        score = played_again(score, draw(st.integers(-2, 2)))
     vocabulary = vocabulary_for(score, transpose=draw(st.sampled_from([0, 3])))
     ids = encode(score, vocabulary)
     bars = draw(st.lists(st.integers(0, max(len(score.bars) - 1, 0)), max_size=2))
