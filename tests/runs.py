@@ -1,12 +1,16 @@
-"""Small runs of train.py in a folder `tunes`, and the one line of those that are refused."""
+"""Small runs of train.py in a folder `tunes`, refusals in one line, and a Python of its own."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import train
 
-SMOKE = Path(train.__file__).parent / "configs" / "smoke.yaml"
+ROOT = Path(train.__file__).parent
+SMOKE = ROOT / "configs" / "smoke.yaml"
 
 
 def words(*options):
@@ -29,3 +33,14 @@ def refusal(capsys, *words, command=train):
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert stop.value.code == 2
     return line
+
+
+def python(code, *words, cwd=ROOT, **environment):
+    """Runs code in a Python of its own; what it prints, its errors, and its exit code.
+
+    Of the environment what is None here is left out.
+    """
+    there = {name: value for name, value in (os.environ | environment).items() if value is not None}
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, env=there, capture_output=True, text=True, timeout=300)
+    return done.stdout, done.stderr, done.returncode

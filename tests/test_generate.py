@@ -1,7 +1,6 @@
 """generate.py: what it writes, by a model that knows nothing yet, and what mistakes get."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from model.serialization import ModelFile, ModelFileError, save_model_file
 from rendering.audio import has_sound, render_audio
 from tests.models import BAND, PIANIST, QUARTET, tune, untrained
 from tests.music import GRID, piece, vocabulary_for
+from tests.runs import python
 
 
 @pytest.fixture(scope="module")
@@ -307,10 +307,8 @@ def test_help_and_mistakes_wait_for_no_large_library(command, option):
         f"try: runpy.run_path({program!r}, run_name='__main__')\n"
         "except SystemExit: print(sorted({'torch', 'matplotlib', 'music21'} & {*sys.modules}))"
     )
-    words = [sys.executable, "-c", code]
-    root = Path(generate.__file__).parent
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("[]\n")
+    told, _, _ = python(code)
+    assert told.endswith("[]\n")
 
 
 def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
@@ -319,12 +317,8 @@ def test_the_command_runs_by_itself_and_without_lightning(checkpoint, tmp_path):
         "runpy.run_path('generate.py', run_name='__main__'); "
         "sys.exit('lightning' in sys.modules)"
     )
-    command = [sys.executable, "-c", program, "-c", checkpoint, "-n", "1", "-o", tmp_path / "piece"]
-    done = subprocess.run(
-        command, cwd=Path(generate.__file__).parent, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    words = ("-c", checkpoint, "-n", 1, "-o", tmp_path / "piece")
+    assert python(program, *words)[1:] == ("", 0)
 
 
 def test_a_checkpoint_whose_vocabulary_or_side_input_does_not_fit_is_refused(model, tmp_path):

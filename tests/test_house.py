@@ -2,14 +2,13 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.runs import ROOT, python
+
 COMMANDS = ("train", "generate", "evaluate", "play")
 # Each package, and the packages of ours that it may import.
 MAY_IMPORT = {
@@ -172,5 +171,4 @@ def test_to_write_music_what_only_training_needs_is_not_imported():
     assert "torch" in names
     check = f"print({{*{sorted(names)}}} & {{*sys.modules}})"
     code = f"import sys, generation.command, web.server; {check}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("set()\n", "")
+    assert python(code) == ("set()\n", "", 0)

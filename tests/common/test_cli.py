@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,7 @@ from common.cli import (
     say,
     with_command_first,
 )
-
-ROOT = Path(__file__).parents[2]
+from tests.runs import ROOT, python
 
 
 @pytest.mark.parametrize("program", ["tool.py", "package/tool.py/__main__.py"])
@@ -144,9 +142,8 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_word(command, tmp_path)
 @pytest.mark.parametrize("error", ["MemoryError()", "ImportError('libtorch.so: no segment')"])
 def test_a_library_that_cannot_be_loaded_is_a_line(error):
     work = f"with quick_imports(): raise {error}"
-    words = [sys.executable, "-c", f"from common.cli import quick_imports\n{work}\n"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    (line,) = done.stderr.splitlines()
+    _, errors, code = python(f"from common.cli import quick_imports\n{work}\n")
+    (line,) = errors.splitlines()
     assert "a library cannot be loaded (" in line
     assert "()" not in line
-    assert done.returncode == 2
+    assert code == 2

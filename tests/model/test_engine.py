@@ -1,10 +1,5 @@
 """The compiled decoder against the definition: logits, pieces, and what it refuses."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -18,9 +13,9 @@ from model.attention import MultiHeadAttention, attention_weights
 from model.config import DecoderConfig
 from model.decoding import decoder_of
 from model.steps import right_aligned
+from tests.runs import ROOT, python
 from tests.tensors import PlainReader, bag_of, configs, engine_of, opinionated, side_input
 
-ROOT = Path(__file__).parents[2]
 V, C = 40, 18
 
 
@@ -152,11 +147,9 @@ print(np.abs(logits - expected).max())
 
 
 def test_without_the_compiler_it_is_the_same_in_python():
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-c", AS_PYTHON]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert not done.stderr
-    assert float(done.stdout) < 1e-5
+    told, errors, _ = python(AS_PYTHON, NUMBA_DISABLE_JIT="1")
+    assert not errors
+    assert float(told) < 1e-5
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_anew(tmp_path):
@@ -166,10 +159,8 @@ def test_where_nothing_can_be_kept_it_is_compiled_anew(tmp_path):
     )
     for name in ("__pycache__", "home"):
         (tmp_path / name).write_text("")
-    no_folder = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    environment = {**os.environ, **no_folder, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    command = [sys.executable, "-c", "from twice import twice; print(twice(4))"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("8\n", "")
+    no_folder = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(tmp_path / "home"))
+    found = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "NUMBA_CACHE_DIR": None}
+    code = "from twice import twice; print(twice(4))"
+    assert python(code, cwd=tmp_path, **no_folder, **found) == ("8\n", "", 0)
     assert {path.name for path in tmp_path.iterdir()} == {"twice.py", "__pycache__", "home"}

@@ -1,10 +1,5 @@
 """As many threads as help, and the same results with any number."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
@@ -16,9 +11,8 @@ from model.config import DecoderConfig
 from model.cpu import speed_up
 from model.decoder import Decoder
 from model.threads import TRIAL_EVERY, ThreadChooser
+from tests.runs import python
 from training.optimizer import MuonAdamW
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -147,7 +141,5 @@ COMMANDS = ("train, training.command", "benchmarks.training")
 @pytest.mark.parametrize("own", [{}, {"OMP_WAIT_POLICY": "ACTIVE", "MKL_CBWR": "COMPATIBLE"}])
 def test_threads_wait_and_multiply_alike_unless_the_user_says_otherwise(modules, own):
     ours = {"OMP_WAIT_POLICY": "PASSIVE", "MKL_CBWR": "AUTO,STRICT"}
-    environment = {name: value for name, value in os.environ.items() if name not in ours} | own
-    command = [sys.executable, "-c", f"{WATCH}import {modules}"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == [*(ours | own).values()]
+    told, *_ = python(f"{WATCH}import {modules}", **dict.fromkeys(ours) | own)
+    assert told.split() == [*(ours | own).values()]

@@ -1,11 +1,8 @@
 """The options of train.py, read before torch is imported: what is taken, and what is refused."""
 
 import inspect
-import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,11 +15,10 @@ from lightning.pytorch import Trainer
 import train
 from common.options import hints_of
 from common.text import printable
-from tests.runs import SMOKE
+from tests.runs import ROOT, SMOKE, python
 from training import arguments
 from training.options import RunOptions, TrainerOptions
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("benchmarks/configs/*.yaml")])
 
 
@@ -191,9 +187,7 @@ def test_help_and_mistakes_wait_for_no_large_library():
         "    except SystemExit as stop: print(stop.code)\n"
         "print(sorted({'torch', 'lightning', 'numba'} & {*sys.modules}))"
     )
-    words = [sys.executable, "-c", code]
-    here = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, env=here, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("\n0\n2\n2\n2\n[]\n")
-    assert train.__doc__.strip() in done.stdout
-    assert len(done.stderr.splitlines()) == 3
+    told, errors, _ = python(code)
+    assert told.endswith("\n0\n2\n2\n2\n[]\n")
+    assert train.__doc__.strip() in told
+    assert len(errors.splitlines()) == 3

@@ -3,8 +3,6 @@
 import errno
 import itertools
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +19,7 @@ from data.score import SECONDS
 from data.tokens.tokenizer import encode
 from tests.folders import write_tunes
 from tests.music import GRID, PARTS, scores, vocabulary_for
-
-ROOT = Path(__file__).parents[3]
+from tests.runs import python
 
 # Both scripts fork, for a process that has all imported is quicker than one that begins.
 KILLED = """
@@ -98,17 +95,10 @@ def content(folder):
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def run(script, *arguments):
-    """What a script of its own process prints."""
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
 @pytest.mark.slow
 def test_killed_anywhere_the_next_build_is_that_of_an_undisturbed_run(folder, tmp_path):
-    (steps,) = run(KILLED, folder, tmp_path / "out")
+    steps, errors, code = python(KILLED, folder, tmp_path / "out")
+    assert code == 0, errors
     assert int(steps) > 50
     (tmp_path / "out" / "steps").unlink()
     (after,) = (tmp_path / "out").iterdir()  # what the killed ones left is gone

@@ -1,10 +1,6 @@
 """Given notes: what is told of them, and how training chooses them."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +12,7 @@ from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from data.tokens.windows import read_windows
 from tests.models import PIANIST, QUARTET, four_parts
+from tests.runs import python
 from tests.tensors import told
 
 IDS = encode(four_parts(4), QUARTET)
@@ -86,9 +83,7 @@ assert {*(features.blocks["sounding"].start + numbers)} <= {*bag[0, -1].tolist()
 
 def test_all_keys_given_at_once_are_told():
     """Without compiling, where to write past the end of an array is an error."""
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-c", MANY_AT_ONCE]
-    subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[3])
+    assert python(MANY_AT_ONCE, NUMBA_DISABLE_JIT="1") == ("", "", 0)
 
 
 def test_a_given_note_is_told_as_if_it_sounded_from_its_position_on():
