@@ -82,15 +82,20 @@ def configs(draw, vocabulary_size, context_length):
     )
 
 
-def side_beside(config, ids):
-    """A side input that follows from ids (B, T); None where the decoder has none."""
+def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
+    """A side input that a decoder may have beside ids (B, T), one column in four set."""
     if not config.side_blocks:
         return None
-    programs = config.n_programs
-    widths = [3, programs and 2 * programs + SHARED_REFERENCES, programs, OCTAVE, ENDS]
-    numbers = ids[..., None] // (torch.arange(sum(widths)) + 1) % 2  # which are pitches, too
-    bits, *others = numbers.split(widths, dim=-1)
-    return SideInput(torch.from_numpy(bag_of(bits)), *others, ids.cumsum(-1))
+    P, N = config.n_programs, config.n_pitches
+    bits = rng.random((*ids.shape, config.n_features)) < 0.25
+    references = rng.integers(-N, N + 1, (*ids.shape, 2 * P + SHARED_REFERENCES if P else 0))
+    moves = rng.integers(-N, 2 * N, (*ids.shape, P))
+    time = rng.integers(0, 500, ids.shape)
+    is_token = (ids != PAD)[..., None]
+    sounding = rng.integers(2, size=(*ids.shape, OCTAVE))
+    ends = rng.integers(-2, 6, (*ids.shape, ENDS))
+    there = (its.clip(min=0) * is_token for its in (references, moves, sounding, ends))
+    return SideInput(bag_of(bits * is_token), *there, time * is_token[..., 0])
 
 
 def bag_of(bits) -> np.ndarray:

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.interface import ENDS, OCTAVE, PAD, SHARED_REFERENCES, SideInput
+from common.interface import PAD
 from generation.defaults import model_path
 from generation.model import load
 from model.attention import MultiHeadAttention, attention_weights
@@ -14,25 +14,16 @@ from model.config import DecoderConfig
 from model.decoding import decoder_of
 from model.steps import right_aligned
 from tests.runs import ROOT, python
-from tests.tensors import PlainReader, bag_of, configs, engine_of, opinionated, side_input
+from tests.tensors import (
+    PlainReader,
+    configs,
+    engine_of,
+    opinionated,
+    random_side,
+    side_input,
+)
 
 V, C = 40, 18
-
-
-def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:
-    """A side input that a decoder may have beside ids (B, T), one column in four set."""
-    if not config.side_blocks:
-        return None
-    P, N = config.n_programs, config.n_pitches
-    bits = rng.random((*ids.shape, config.n_features)) < 0.25
-    references = rng.integers(-N, N + 1, (*ids.shape, 2 * P + SHARED_REFERENCES if P else 0))
-    moves = rng.integers(-N, 2 * N, (*ids.shape, P))
-    time = rng.integers(0, 500, ids.shape)
-    is_token = (ids != PAD)[..., None]
-    sounding = rng.integers(2, size=(*ids.shape, OCTAVE))
-    ends = rng.integers(-2, 6, (*ids.shape, ENDS))
-    there = (its.clip(min=0) * is_token for its in (references, moves, sounding, ends))
-    return SideInput(bag_of(bits * is_token), *there, time * is_token[..., 0])
 
 
 def assert_equal(decoder, prompts, widths, rng):
