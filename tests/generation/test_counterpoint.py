@@ -7,13 +7,14 @@ import pytest
 
 from benchmarks.given import seam
 from data.keys import Key
-from data.tokens.tokenizer import decode, encode
+from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import FREE, NO_RESTS, STRICT, Constraints
 from generation.counterpoint import has_parallels_at
 from generation.length import Length
 from generation.seeds import accompanied, continued, no_seed, rewritten, voices_of
+from tests.generation import test_constrained_grammar as cases
 from tests.generation.test_cadences import piece_of
 from tests.models import QUARTET
 from tests.music import line, parallels_in, piece
@@ -43,19 +44,6 @@ def test_what_is_masked_by_hand():
     assert (pitch[program == 1] + QUARTET.lowest_pitch).tolist() == [50, 62, 76]
 
 
-def at_random(constrained, rng, ensembles=()):
-    """A piece of which every token is drawn: first its kind, then which."""
-    state, ids = constrained.begin(1, ensembles=ensembles), constrained.given.prompt.tolist()
-    for token in ids[1:]:
-        constrained.advance(state, np.array([token]))
-    while not (mask := constrained.allowed(state)[0])[0]:
-        allowed = np.flatnonzero(mask)
-        kind = rng.choice(np.unique(QUARTET.kind_of[allowed]))
-        ids.append(int(rng.choice(allowed[QUARTET.kind_of[allowed] == kind])))
-        constrained.advance(state, np.array(ids[-1:]))
-    return decode(constrained.whole(np.array(ids)), QUARTET)
-
-
 def overlaps(score, programs=QUARTET.programs):
     """How many notes begin while another of their program sounds."""
     notes = [score.notes[score.notes["program"] == program] for program in programs]
@@ -70,19 +58,17 @@ def test_no_instrument_plays_two_notes_at_once(rests):
     found = {}
     for how in (STRICT, FREE):
         constraints = Constraints(counterpoint=how, rests=rests)
-        constrained = ConstrainedGrammar(QUARTET, Length(bars=3), constraints)
-        pieces = [at_random(constrained, np.random.default_rng(n)) for n in range(5)]
+        pieces = cases.pieces(constraints, Length(bars=3), None, QUARTET, count=5)
         assert all(len(piece.bars) == 3 for piece in pieces)
         found[how] = sum(map(overlaps, pieces))
     assert found[STRICT] == 0
     assert found[FREE] > 3
 
 
-@pytest.mark.parametrize("ensembles", [(), [(40, 42)]])
+@pytest.mark.parametrize("ensembles", [(), ((40, 42),)])
 def test_who_is_monophonic_plays_a_note_at_a_time_and_others_need_not(ensembles):
     singers = Constraints(counterpoint=FREE, monophonic=(40, 42))
-    constrained = ConstrainedGrammar(QUARTET, Length(bars=3), singers)
-    pieces = [at_random(constrained, np.random.default_rng(n), ensembles) for n in range(8)]
+    pieces = cases.pieces(singers, Length(bars=3), None, QUARTET, 8, ensembles)
     assert sum(overlaps(piece, (40, 42)) for piece in pieces) == 0
     assert (sum(overlaps(piece, (41, 43)) for piece in pieces) > 3) == (ensembles == ())
 
