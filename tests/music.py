@@ -167,6 +167,18 @@ def chord(*pitches, start=0, duration=48):
     return [(start, duration, pitch, 80, 0) for pitch in pitches]
 
 
+def in_parts(*chords):
+    """A chord a beat, each of four pitches, soprano first; None: the voice rests."""
+    return piece(
+        [
+            (12 * beat, 12, pitch, 80, 40 + voice)
+            for beat, pitches in enumerate(chords)
+            for voice, pitch in enumerate(pitches)
+            if pitch is not None
+        ]
+    )
+
+
 def masks_one_by_one(grammar, ids):
     """(T - 1, V), what a grammar allows in the place of each id after Start, asked id by id."""
     ids = np.asarray(ids, dtype=np.int64)

@@ -7,26 +7,11 @@ from hypothesis import strategies as st
 
 from data.statistics import GROUPS, NAMES, Music, statistics
 from tests.folders import tune
-from tests.music import EMPTY, piece
+from tests.music import EMPTY, in_parts, piece
 
-BAR = (4, 4, 48)
 GROUP_OF = np.array([name.partition(": ")[0] for name in NAMES])
 # soprano, alto, tenor and bass: C major, F major, G7, C major, a beat each
-HYMN = [
-    ((72, 67, 64, 48), 0),
-    ((72, 69, 65, 53), 12),
-    ((71, 67, 65, 55), 24),
-    ((72, 67, 64, 48), 36),
-]
-
-
-def four_parts(chords, duration=12):
-    notes = [
-        (onset, duration, pitch, 80, 40 + voice)
-        for pitches, onset in chords
-        for voice, pitch in enumerate(pitches)
-    ]
-    return piece(notes, [BAR])
+HYMN = in_parts((72, 67, 64, 48), (72, 69, 65, 53), (71, 67, 65, 55), (72, 67, 64, 48))
 
 
 def value(score, name):
@@ -64,7 +49,7 @@ def test_every_statistic_has_one_name_and_every_group_some():
     ],
 )
 def test_a_hymn_by_hand(name, expected):
-    assert value(four_parts(HYMN), name) == pytest.approx(expected)
+    assert value(HYMN, name) == pytest.approx(expected)
 
 
 def test_what_is_not_there_is_not_a_number():

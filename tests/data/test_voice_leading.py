@@ -11,27 +11,14 @@ from benchmarks.given import parallel_fifths, parallel_octaves
 from data.corpus import bach
 from data.score import DRUMS, SECONDS, Grid
 from data.voice_leading import four_parts
-from tests.music import EMPTY, piece
+from tests.music import EMPTY, in_parts, piece
 
 MEASURES = (parallel_fifths, parallel_octaves)
-REST = None
 
 
 def chorale(name):
     (path,) = [path for path in bach.entries() if path.name == f"{name}.mxl"]
     return bach.chorale_score(bach.read_entry(path), Grid())
-
-
-def chords(*chords, step=12):
-    """A bar in which these sound, soprano first; a voice that keeps its pitch begins again."""
-    return piece(
-        [
-            (step * number, step, pitch, 80, 40 + voice)
-            for number, chord in enumerate(chords)
-            for voice, pitch in enumerate(chord)
-            if pitch is not REST
-        ]
-    )
 
 
 def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
@@ -54,7 +41,7 @@ DOWN = ["P1", "m-2", "M-2", "m-3", "M-3", "P-4", "d-5", "P-5", "m-6", "M-6", "m-
 )
 def test_parallels_are_what_music21_finds(chord, steps):
     pitches = [*chord, *(pitch + step for pitch, step in zip(chord, steps, strict=True))]
-    score = chords(pitches[:4], pitches[4:])
+    score = in_parts(pitches[:4], pitches[4:])
     found = {"fifths": 0, "octaves": 0}
     for one in range(4):
         for other in range(one + 1, 4):
@@ -85,7 +72,7 @@ def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
 
 
 def test_what_is_not_in_four_parts_has_no_figures():
-    trio = chords((72, 64, 55, REST))
+    trio = in_parts((72, 64, 55, None))
     quintet = piece([(0, 12, 48 + 5 * voice, 80, 40 + voice) for voice in range(5)])
     chord = piece([(0, 12, 48 + 5 * voice, 80, 40 + min(voice, 3)) for voice in range(5)])
     overlap = [(0, 12, 48 + 5 * voice, 80, 40 + voice) for voice in range(4)]
