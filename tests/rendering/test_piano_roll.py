@@ -89,17 +89,21 @@ def test_seed_and_continuation_differ_at_a_glance():
     assert "kept" not in words(draw_piano_roll(score))
 
 
-@pytest.mark.parametrize("count", [1, 4, 12, 64])
-def test_every_bar_is_numbered_once(count):
-    roll = draw_piano_roll(piece(scale(4 * count)))
-    assert bar_numbers(roll) == [str(number) for number in range(1, count + 1)]
+SECOND_BY_SECOND = [(100 * i + 50, 40, 60 + i % 12, 80, 0) for i in range(20)]
 
 
-def test_a_performance_is_drawn_by_the_second():
-    notes = [(100 * i + 50, 40, 60 + i % 12, 80, 0) for i in range(20)]
-    roll = draw_piano_roll(piece(notes, grid=SECONDS))
-    assert bar_numbers(roll) == [f"{second} s" for second in range(20)]
-    assert not any("/" in word for word in words(roll))
+@pytest.mark.parametrize(
+    ("music", "numbers"),
+    [
+        *((piece(scale(4 * n)), [*map(str, range(1, n + 1))]) for n in (1, 4, 12, 64)),
+        (piece(scale(10), bars=[(4, 4, 12), (4, 4, 48)]), ["0", "1", "2", "3"]),  # an upbeat
+        (piece(SECOND_BY_SECOND, grid=SECONDS), [f"{second} s" for second in range(20)]),
+    ],
+)
+def test_every_bar_or_second_is_numbered_once(music, numbers):
+    roll = draw_piano_roll(music)
+    assert bar_numbers(roll) == numbers
+    assert any("/" in word for word in words(roll)) == music.grid.has_meter
 
 
 def test_meters_are_marked_where_they_change():
@@ -165,8 +169,3 @@ def test_a_gap_that_was_rewritten_is_seen():
     no_ground = draw_piano_roll(score, np.zeros(384, dtype=bool), is_given)
     assert share_of(SEED_GROUND, no_ground) == 0
     assert share_of(VERMILION, no_ground) == pytest.approx(share_of(VERMILION, roll), rel=0.1)
-
-
-def test_an_anacrusis_is_bar_0():
-    roll = draw_piano_roll(piece(scale(10), bars=[(4, 4, 12), (4, 4, 48)]))
-    assert bar_numbers(roll) == ["0", "1", "2", "3"]
