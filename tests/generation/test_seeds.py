@@ -7,7 +7,7 @@ import pretty_midi
 import pytest
 
 from data.ensembles import Ensemble
-from data.midi.io import to_pretty_midi, write_midi
+from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.score import DRUMS, UNNAMED
 from data.style import Style
@@ -53,16 +53,6 @@ def test_bars_are_counted_without_the_upbeat(tmp_path, upbeat):
     again = seed_from_midi(tmp_path / "tune.mid", QUARTET, bars=2, from_bar=1)
     assert again.score == seed.score
     assert np.array_equal(again.is_open, seed.is_open)
-
-
-def test_a_pretty_midi_object_is_read_as_the_file_that_it_came_from(tmp_path):
-    score = tune(tmp_path / "tune.mid")
-    read, of_object = (
-        seed_from_midi(midi, QUARTET, bars=3)
-        for midi in (tmp_path / "tune.mid", to_pretty_midi(score))
-    )
-    assert of_object.score == read.score
-    assert np.array_equal(of_object.is_open, read.is_open)
 
 
 def test_tracks_of_a_program_that_is_unknown_are_voices_apart():
