@@ -1,6 +1,5 @@
 """Small folders of MIDI files for the tests."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.canonical import GridChanges, canonical
+from common.typed_json import from_json
+from data.canonical import canonical
 from data.corpus.corpus import Corpus
-from data.corpus.report import Copy, CorpusReport, LeftOut
-from data.corpus.store import SplitCounts
-from data.corpus.survey import MusicCounts
-from data.corpus.trials import Chosen
+from data.corpus.report import CorpusReport
 from data.midi.io import write_midi
-from data.score import BAR, DRUMS, NOTE, Grid, Part, Score
+from data.score import BAR, DRUMS, NOTE, Score
 from tests.music import GRID
 
 # Real files: the tunes of the Nottingham collection. Tests of them are skipped without them.
@@ -72,17 +69,4 @@ def enter_same_tunes(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 def report_of(corpus: Corpus) -> CorpusReport:
     """What the corpus's report.json says."""
-    data = json.loads((corpus.folder / "report.json").read_text())
-    music, grid = data["music"], data["grid"]
-    for name in ("programs", "tempos"):
-        music[name] = {int(number): count for number, count in music[name].items()}
-    music["grid_changes"] = GridChanges(**music["grid_changes"])
-    parts = {
-        "grid": Grid(**grid | {"parts": tuple(Part(**part) for part in grid["parts"])}),
-        "chosen": data["chosen"] and Chosen(**data["chosen"]),
-        "splits": {name: SplitCounts(**counts) for name, counts in data["splits"].items()},
-        "music": MusicCounts(**music),
-        "copies": [Copy(**copy) for copy in data["copies"]],
-        "left_out": [LeftOut(**entry) for entry in data["left_out"]],
-    }
-    return CorpusReport(**data | parts)
+    return from_json(CorpusReport, (corpus.folder / "report.json").read_text())

@@ -224,12 +224,12 @@ class _Pass:
             splits=splits,
             music=self.survey.counts(),
             chosen=self.reading.chosen,
-            copies=self.copies,
-            works=works,
+            copies=tuple(self.copies),
+            works=tuple(map(tuple, works)),
             held_out_of_trained=sum(
                 count for count, work in zip(held_out, works, strict=True) if count < len(work)
             ),
-            left_out=self.left_out,
+            left_out=tuple(self.left_out),
         )
 
 

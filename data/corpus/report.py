@@ -48,10 +48,10 @@ class CorpusReport:
     splits: dict[str, SplitCounts]
     music: MusicCounts
     chosen: Chosen | None  # the options that the files decided
-    copies: list[Copy]  # the copies that were found, in any key
-    works: list[list[str]]  # the files of each work that has more than one
+    copies: tuple[Copy, ...]  # the copies that were found, in any key
+    works: tuple[tuple[str, ...], ...]  # the files of each work that has more than one
     held_out_of_trained: int  # held-out pieces of works that are also in training
-    left_out: list[LeftOut]
+    left_out: tuple[LeftOut, ...]
 
     @property
     def pieces(self) -> int:
@@ -170,7 +170,7 @@ def _works_lines(report: CorpusReport) -> list[str]:
     return [head, *_few([f"  {len(names):,}: {_named(names)}" for names in works], "  ")]
 
 
-def _left_out_lines(left_out: list[LeftOut]) -> list[str]:
+def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     if not left_out:
         return ["Left out: none"]
     by_reason: dict[str, list[str]] = {}

@@ -28,8 +28,8 @@ class MusicCounts:
     """What there is in the pieces that are used."""
 
     programs: dict[int, int]  # how many notes each program has
-    pitches: list[int]  # the lowest and the highest, without drums; [] if there are only drums
-    velocities: list[int]  # all that occur, rising
+    pitches: tuple[int, ...]  # the lowest and the highest, without drums; (): drums alone
+    velocities: tuple[int, ...]  # all that occur, rising
     meters: dict[str, int]  # how many bars each has, such as "3/4", the commonest first
     tempos: dict[int, int]  # how many bars each has, in quarter notes a minute, rising
     grid_changes: GridChanges
@@ -72,8 +72,8 @@ class Survey:
         pitches = np.flatnonzero(notes[np.array(wide.programs) != DRUMS].any(axis=0)).tolist()
         return MusicCounts(
             programs={program: count for program, count in programs if count},
-            pitches=[pitches[0], pitches[-1]] if pitches else [],
-            velocities=self._velocities(),
+            pitches=(pitches[0], pitches[-1]) if pitches else (),
+            velocities=tuple(self._velocities()),
             meters={f"{n}/{d}": bars[n, d] for n, d in meters},
             tempos={tempo: count for tempo, count in tempos if count},
             grid_changes=self._grid_changes,

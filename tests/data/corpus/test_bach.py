@@ -164,7 +164,7 @@ def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
     pieces = {name: len(built.split(name)) for name in corpus.SPLITS}
     assert pieces == {"train": 325, "valid": 40, "test": 40}
     report = report_of(built)
-    assert report.left_out == []
+    assert report.left_out == ()
     assert len(report.copies) == 2
     left_out = json.loads((tmp_path / "bach" / "midi" / "bach.json").read_text())["left_out"]
     assert {reason: len(names) for reason, names in left_out.items()} == {

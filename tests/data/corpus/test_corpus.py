@@ -73,7 +73,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     assert report.left_out[0].reason == "an empty file"
     assert "broken MIDI file" in report.left_out[1].reason
     assert report.left_out[2].reason == "it holds no notes"
-    assert report.copies == [Copy("tune0.mid", "tune0 in E.mid", -4)]
+    assert report.copies == (Copy("tune0.mid", "tune0 in E.mid", -4),)
     assert {s: report.splits[s].pieces for s in SPLITS} == {
         "train": 10,
         "valid": 1,
@@ -146,7 +146,7 @@ def test_a_file_too_large_to_be_read_is_not_hashed_to_its_end(folder, tmp_path):
     with (folder / "huge.mid").open("wb") as file:
         file.truncate(2**40)  # sparse: to read it all takes an hour
     corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    assert report_of(corpus).left_out == [LeftOut("huge.mid", "larger than 32 MiB, not read")]
+    assert report_of(corpus).left_out == (LeftOut("huge.mid", "larger than 32 MiB, not read"),)
     with (folder / "huge.mid").open("r+b") as file:
         file.truncate(2**41)
     assert open_corpus(folder, tmp_path / "out", progress=False).folder != corpus.folder
@@ -198,7 +198,7 @@ def test_pieces_with_a_figure_in_common_are_works_of_their_own(tmp_path):
         rows = [(12 * at, 12, pitch, 80, 0) for at, pitch in enumerate(notes)]
         write_midi(piece(rows), tmp_path / "pieces" / f"{number}.mid")
     corpus = open_corpus(tmp_path / "pieces", tmp_path / "out", progress=False)
-    assert report_of(corpus).works == []
+    assert report_of(corpus).works == ()
 
 
 @pytest.mark.parametrize("valid", ["valid", "validation", "val"])
@@ -213,7 +213,7 @@ def test_subfolders_are_taken_at_their_word(valid, tmp_path):
         "valid": (f"{valid}/tune2.mid", f"{valid}/tune3.mid"),
         "test": (),
     }
-    assert report_of(corpus).copies == [Copy(f"{valid}/tune2.mid", "train/tune2.mid", 0)]
+    assert report_of(corpus).copies == (Copy(f"{valid}/tune2.mid", "train/tune2.mid", 0),)
     assert [entry.file for entry in report_of(corpus).left_out] == ["tune50.mid"]
 
 
