@@ -156,33 +156,6 @@ def test_what_did_harm_once_is_refused(reason):
     assert reason(one(signatures)) == "more than 1,000,000 bars"
 
 
-@pytest.mark.parametrize(
-    ("events", "notes"),
-    [
-        # never ended, then played again: once, and twice with two that hang
-        ([on(60), on(60, 480), off(60)], [(0, 12, 60), (12, 12, 60)]),
-        (
-            [on(60), on(60, 480), off(60), on(60), on(60, 480), off(60), on(60), off(60)],
-            [(0, 12, 60), (12, 12, 60), (24, 12, 60), (36, 12, 60), (48, 12, 60)],
-        ),
-        # a grace note as music21 writes it: ended before it begins
-        (
-            [off(60, 0), on(60), on(62), off(62), on(60, 0), off(60)],
-            [(0, 12, 60), (0, 12, 62), (12, 12, 60)],
-        ),
-        # others are not touched: one that sounds twice at a time ends twice
-        (
-            [on(64), on(60), on(60, 240), off(60, 240), off(60, 480), off(64)],
-            [(0, 6, 60), (0, 36, 64), (6, 18, 60)],
-        ),
-        # and one that is never heard of again says no note
-        ([on(50), on(60), off(60)], [(0, 12, 60)]),
-    ],
-)
-def test_a_note_that_is_never_ended_takes_no_later_ones_end(read, events, notes):
-    assert rows(read(midi(track(*events)))) == notes
-
-
 def test_only_files_with_such_notes_are_rewritten():
     ended, hanging = one(), midi(track(on(60), NOTES))
     many_tracks = midi(*[track(on(60), NOTES)] * 600)  # it would take megabytes
