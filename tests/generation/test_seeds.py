@@ -104,14 +104,6 @@ def test_bars_that_hold_nothing_are_refused(tmp_path, arguments, words):
         seed_from_midi(pretty_midi.PrettyMIDI(), QUARTET)
 
 
-def test_text_takes_what_is_asked_for():
-    constraints = Constraints(programs=(42, 43), time_signature=(3, 4), tempo_bpm=100)
-    score = seed_from_notes("C4:4 / E3:4", QUARTET, constraints).score
-    assert score.notes["program"].tolist() == [42, 43]
-    assert score.bars["length"].tolist() == [36]
-    assert score.tempo_bpm.tolist() == [100]
-
-
 def test_typed_notes_are_in_the_meter_and_at_the_tempo_of_most_training_bars():
     waltzes = [piece(line(range(60, 66), program=40), bars=[(3, 4, 36)] * 2, tempo=66)] * 2
     marches = [piece(line(range(60, 64), program=40), bars=[(4, 4, 48)], tempo=80)]
@@ -280,18 +272,6 @@ def test_bars_of_a_meter_that_the_model_has_not_are_no_upbeats(tmp_path):
     seed = seed_from_midi(tmp_path / "odd.mid", model.vocabulary, bars=2)
     (written,) = compose(model, Request(seed, Length(bars=4)))
     assert written.score.bars["length"].tolist() == [21, 21, 24, 24, 24, 24]
-
-
-def test_a_file_keeps_its_tempo_where_the_models_only_one_stands_for_any(tmp_path):
-    model = load("bach")
-    quick = replace(piece(line([60, 62, 64, 65], program=41)), tempo_bpm=np.array([126]))
-    write_midi(quick, tmp_path / "quick.mid")
-    seed = seed_from_midi(tmp_path / "quick.mid", model.vocabulary)
-    assert seed.changes == ()
-    (written,) = compose(model, Request(seed, Length(bars=1)))
-    assert {*written.score.tempo_bpm.tolist()} == {125}  # the nearest level
-    (written,) = compose(model, Request(seed, Length(bars=1), Constraints(tempo_bpm=60)))
-    assert {*written.score.tempo_bpm.tolist()} == {60}
 
 
 def test_an_upbeat_in_a_meter_of_its_own_is_one(tmp_path):
