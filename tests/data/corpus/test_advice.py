@@ -9,23 +9,19 @@ from data.corpus.advice import STEPS, advised_grid, try_options
 from data.corpus.corpus import CorpusOptions, open_corpus
 from data.corpus.options import OPEN
 from data.corpus.trials import Chosen
-from data.midi.events import Events
-from data.score import Grid
+from data.midi.io import write_midi
+from data.score import SECONDS, Grid
 from tests.folders import report_of
-from tests.music import GRID
+from tests.music import GRID, events_of, piece
 
 TICKS = 480  # a quarter note
 
 
-def events_at(ticks, meters=((0, 4, 4),), program=0, names=("",), ticks_per_beat=TICKS):
-    """Notes that begin at these ticks in each of some tracks, for 10 ticks."""
-    notes = np.zeros((len(ticks), 5), dtype=np.int64)
-    notes[:, 0] = np.rint(ticks)
-    notes[:, 1:] = 0, 60, 80, program
-    notes[:, 1] = notes[:, 0] + 10
-    tracks = tuple((name, len(ticks)) for name in names)
-    notes, tempi = np.tile(notes, (len(names), 1)), np.array([[0, 120.0]])
-    return Events(ticks_per_beat, notes, np.array(meters).reshape(-1, 3), tempi, tracks)
+def events_at(ticks):
+    """Notes that begin at these ticks, for 10 ticks."""
+    begins = np.rint(ticks).astype(int).tolist()
+    rows = [(begin, begin + 10, 60, 80, 0) for begin in begins]
+    return events_of(rows, tracks=(("", len(rows)),))
 
 
 def tried(*pieces, grid=GRID):
@@ -141,15 +137,11 @@ def test_half_as_many_instruments_are_many_where_only_some_files_were_tried(tmp_
 
 def test_the_grid_is_that_to_which_notes_keep(tmp_path):
     """What is said is never overruled; what is not said is as the notes lie."""
-    folder = tmp_path / "free"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
+    folder, rng = tmp_path / "free", np.random.default_rng(0)
     for number in range(6):
-        free = symusic.Score(480)
-        free.tracks.append(symusic.Track())
-        for tick in rng.integers(0, 50_000, size=60).tolist():
-            free.tracks[0].notes.append(symusic.Note(tick, 300, int(rng.integers(40, 80)), 80))
-        free.dump_midi(folder / f"{number}.mid")
+        drawn = rng.integers((0, 40), (5000, 80), size=(60, 2)).tolist()
+        free = piece([(onset, 30, pitch, 80, 0) for onset, pitch in drawn], grid=SECONDS)
+        write_midi(free, folder / f"{number}.mid")
 
     def grid(**said):
         options = CorpusOptions(**OPEN | said)
