@@ -149,29 +149,6 @@ def test_end_can_be_reached_from_every_state(vocabulary):
     assert (state.at["kind"] == Kind.PAD).all()
 
 
-def test_a_row_that_has_ended_stays_ended():
-    grammar = Grammar(SMALL)
-    state = grammar.start(2)
-    end, pad, bar = (SMALL.first(kind) for kind in (Kind.END, Kind.PAD, Kind.BAR))
-    grammar.advance(state, [end, bar])
-    for _ in range(3):
-        allowed = grammar.allowed(state)
-        assert np.flatnonzero(allowed[0]).tolist() == [pad]
-        grammar.advance(state, [pad, np.flatnonzero(allowed[1])[-1]])
-
-
-def test_rows_do_not_depend_on_each_other():
-    walks = random_walks(SMALL, np.random.default_rng(1), batch=50, steps=40)
-    a, b = max(walks, key=len), walks[0]
-    grammar = Grammar(SMALL)
-    alone = masks_one_by_one(grammar, a)
-    state = grammar.start(2)
-    for index in range(1, len(a)):
-        assert np.array_equal(grammar.allowed(state)[0], alone[index - 1])
-        other = b[index] if index < len(b) else SMALL.first(Kind.PAD)
-        grammar.advance(state, [a[index], other])
-
-
 @given(scores(*BOTH), st.integers(-12, 12))
 def test_transposing_ids_is_encoding_the_transposed_piece(score, semitones):
     vocabulary = vocabulary_for(score, transpose=6)
