@@ -361,31 +361,24 @@ def onsets(score):
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign):
-    form = Form((4, 4), 48, 6, 36, (Repeat(96, 192, 48, True),))
-    formed = replace(model, style=Style(forms=(form,)))
-    judge = with_critic(formed, "pace: onsets a bar", float(sign))
-    request = Request(length=Length(bars=6), samples=6, random_seed=7)
-    plain = [onsets(piece.score) for piece in compose(judge, request)]
-    writing = Writing(judge, replace(request, candidates=6))
-    assert not any(writing)  # none is told: it could be left out yet
-    chosen = [onsets(piece.score) for piece in writing.pieces]
-    assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain)
-    assert {len(piece.score.bars) for piece in writing.pieces} == {6}
-
-
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_what_follows_a_repeat_a_critic_chooses_too(model, sign):
-    form = Form((4, 4), 48, 6, 36, (Repeat(48, 96, 48, True),))
-    formed = replace(model, style=Style(forms=(form,)))
+@pytest.mark.parametrize(
+    ("repeat", "first_bar", "deviations"),
+    [(Repeat(96, 192, 48, True), 0, 1), (Repeat(48, 96, 48, True), 2, 0.5)],
+)
+def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign, repeat, first_bar, deviations):
+    """Also of those that follow a repeat."""
+    formed = replace(model, style=Style(forms=(Form((4, 4), 48, 6, 36, (repeat,)),)))
     judge = with_critic(formed, "pace: onsets a bar", float(sign))
     asked = Constraints(time_signature=(4, 4))
     request = Request(None, Length(bars=6), asked, samples=12, random_seed=7)
+    writing = Writing(judge, replace(request, candidates=6))
+    assert not any(writing)  # none is told: it could be left out yet
+    assert {len(piece.score.bars) for piece in writing.pieces} == {6}
     plain, chosen = (
-        [onsets(piece.score.excerpt(2, 6)) for piece in compose(judge, each)]
-        for each in (request, replace(request, candidates=6))
+        [onsets(piece.score.excerpt(first_bar, 6)) for piece in pieces]
+        for pieces in (compose(judge, request), writing.pieces)
     )
-    assert sign * np.mean(chosen) > sign * np.mean(plain) + np.std(plain) / 2
+    assert sign * np.mean(chosen) > sign * np.mean(plain) + deviations * np.std(plain)
 
 
 @pytest.mark.parametrize(("asked", "moves"), [({}, True), ({"counterpoint": STRICT}, False)])
