@@ -6,7 +6,7 @@ import pytest
 from benchmarks.cadences import estimate_key
 from data.corpus import bach
 from data.followed_keys import count_keys, follow_key
-from data.keys import KEY_PROFILES, LEAST_HEARD, PROFILES, Key, melody_key
+from data.keys import KEY_PROFILES, LEAST_HEARD, Key, melody_key
 from data.score import DRUMS, NOTE, Grid
 from tests.music import EMPTY, chord, line, piece
 
@@ -15,26 +15,6 @@ C_MAJOR = (60, 62, 64, 65, 67, 69, 71)
 
 def bars(count):
     return [(4, 4, 48)] * count
-
-
-@pytest.mark.parametrize("mode", PROFILES)
-@pytest.mark.parametrize("tonic", range(12))
-def test_notes_that_sound_as_long_as_a_key_likes_them_are_in_that_key(mode, tonic):
-    lengths = np.roll(np.rint(100 * PROFILES[mode]), tonic).astype(int)
-    notes = [(0, length, 60 + pitch, 80, 0) for pitch, length in enumerate(lengths.tolist())]
-    assert estimate_key(piece(notes)) == Key(tonic, mode)
-
-
-def test_many_counts_are_in_the_keys_whose_profiles_they_have_the_parallel_one_apart():
-    counts = np.array(
-        [
-            np.roll(np.rint(10 * profile), tonic)
-            for profile in PROFILES.values()
-            for tonic in range(12)
-        ]
-    ).astype(np.int64)
-    found = [follow_key(KEY_PROFILES, each) for each in counts.reshape(24, 12)]
-    assert found == [(tonic, mode) for mode in range(2) for tonic in range(12)]
 
 
 def test_keys_of_pieces_are_counted_by_mode_and_tonic():
