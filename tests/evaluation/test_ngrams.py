@@ -20,15 +20,6 @@ def distribution(model, *context):
     return model.probabilities(np.array([context], dtype=np.int64).reshape(1, -1))[0]
 
 
-def test_a_unigram_counts():
-    # after Start: 3 three times, 2 twice, 4 and 5 once; n1 = 2, n2 = 1, d = 2 / 4
-    p = distribution(NGram(PIECES, 1, SIZE))
-    rest = 0.5 * 4 / 7 / 6
-    np.testing.assert_allclose(
-        p, [rest, rest, 1.5 / 7 + rest, 2.5 / 7 + rest, 0.5 / 7 + rest, 0.5 / 7 + rest]
-    )
-
-
 def test_a_bigram_counts_and_falls_back_to_how_many_ids_stand_before():
     model = NGram(PIECES, 2, SIZE)
     # before 3 stand 1 and 3, before 2 stand 4 and 5, before 4 and 5 only 3: n1 = n2 = 2, d = 2 / 6
