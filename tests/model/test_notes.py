@@ -19,7 +19,7 @@ from model.attention import (
 )
 
 printed = partial(torch.testing.assert_close, rtol=0, atol=5.1e-5)
-SECOND = 1  # the second word, "is", whose attention notes 000 and 002 follow
+SECOND = 1  # the second word, "is", whose attention note 002 follows
 
 
 def layer_of(w_query: Tensor, w_key: Tensor, w_value: Tensor) -> MultiHeadAttention:
@@ -32,7 +32,7 @@ def layer_of(w_query: Tensor, w_key: Tensor, w_value: Tensor) -> MultiHeadAttent
     return layer
 
 
-# Notes 000 and 002: "Life is short, eat dessert first", d_k = 24 and d_v = 28 on 16-wide words
+# Note 002: "Life is short, eat dessert first", d_k = 24 and d_v = 28 on 16-wide words
 
 
 def sentence() -> Tensor:
@@ -44,24 +44,6 @@ def sentence() -> Tensor:
 
 def projections() -> tuple[Tensor, Tensor, Tensor]:
     return torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
-
-
-def test_note_000():
-    words = sentence()
-    torch.manual_seed(123)
-    query, key, value = layer_of(*projections()).project(words)  # (1, 1, 6, d)
-    scores = query[0, 0, SECOND] @ key[0, 0].T
-    printed(scores, torch.tensor([8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.4800]))
-    weights = attention_weights(query, key)
-    printed(weights[0, 0, SECOND], torch.tensor([0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458]))
-    context = [
-        *(-1.5993, 0.0156, 1.2670, 0.0032, -0.6460, -1.1407, -0.4908, -1.4632, 0.4747, 1.1926),
-        *(0.4506, -0.7110, 0.0602, 0.7125, -0.1628, -2.0184, 0.3838, -2.1188, -0.8136, -1.5694),
-        *(0.7934, -0.2911, -1.3640, -0.2366, -0.9564, -0.5265, 0.0624, 1.7084),
-    ]
-    output = scaled_dot_product_attention(query, key, value)
-    assert output.shape == (1, 1, 6, 28)
-    printed(output[0, 0, SECOND], torch.tensor(context))
 
 
 def test_note_002():
