@@ -61,30 +61,6 @@ def test_a_later_token_changes_no_earlier_logit(variant, place, token):
     assert token == ids[0, place] or not torch.allclose(before[:, place], after[:, place])
 
 
-@every_variant
-@pytest.mark.parametrize("lengths", [(9, 4, 1), (6, 6, 9)])
-def test_empty_places_are_left_out_wholly(variant, lengths):
-    """Pieces of different lengths side by side: logits and gradients of each alone."""
-    decoder = make(**variant)
-    pieces = [torch.randint(1, V, (length,)) for length in lengths]
-    ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True)  # (B, T), 0 where empty
-
-    def gradients(loss):
-        weights = dict(decoder.named_parameters())
-        found = torch.autograd.grad(loss, list(weights.values()))
-        return dict(zip(weights, found, strict=True))
-
-    together = decoder(ids)
-    alone = [decoder(piece[None])[0] for piece in pieces]
-    for row, logits in zip(together, alone, strict=True):
-        torch.testing.assert_close(row[: len(logits)], logits, rtol=1e-4, atol=1e-5)
-    is_token = ids != 0
-    of_batch = gradients(together[is_token].logsumexp(-1).sum())
-    of_each = gradients(torch.cat(alone).logsumexp(-1).sum())
-    for name, gradient in of_batch.items():
-        torch.testing.assert_close(gradient, of_each[name], rtol=1e-3, atol=1e-4, msg=name)
-
-
 def test_dropout_acts_in_training_only():
     decoder = make(dropout=0.5)
     ids = torch.randint(V, (1, 8))
@@ -110,11 +86,8 @@ def test_too_long_a_sequence_says_so():
         ({"n_layer": 0}, "n_layer must be a whole number"),
         ({"context_length": 10**9}, "context_length must be"),
         ({"n_embd": 18}, "n_embd must be n_head times an even number"),
-        ({"n_head": 2.0}, "n_head must be a whole number"),
         ({"dropout": 1.0}, "dropout must be"),
-        ({"dropout": float("nan")}, "dropout must be"),
         ({"positions": "none"}, "positions must be one of sinusoidal, rotary, rotary_time"),
-        ({"qk_norm": 1}, "qk_norm must be true or false, not 1"),
     ],
 )
 def test_impossible_configs_are_refused_by_name(changes, words):
