@@ -18,8 +18,8 @@ from generation.constrained_grammar import ConstrainedGrammar
 from generation.constraints import NO_RESTS, STRICT, ConstraintError, Constraints
 from generation.length import Length
 from generation.seeds import Seed, accompanied, continued, no_seed, rewritten
-from tests.data.batches.test_windows import final, follow, split_of
-from tests.music import piece, windows_of
+from tests.data.batches.test_windows import follow
+from tests.music import piece
 from tests.tensors import told
 
 COARSE = Grid(3)
@@ -378,35 +378,6 @@ def test_a_model_that_knows_chords_is_led_to_those_that_are_asked_for(is_known):
         with_chords, without = told(side, features).bits[..., features.blocks["harmony"]]
         assert with_chords.any()
         assert not without.any()
-
-
-@pytest.mark.parametrize("upbeat", [3, 12])
-def test_the_end_is_told_as_in_training(upbeat, monkeypatch):
-    """Beside a piece that is written, one id at a time or all at once; Start alone knows less."""
-    for share in ("KNOWN_LENGTH_SHARE", "KNOWN_FINAL_SHARE"):
-        monkeypatch.setattr(f"data.batches.windows.{share}", 1)
-    lengths = [upbeat, 12, 12, 12 - upbeat % 12]
-    notes = [(onset, 1, 60, 80, 40) for onset in [*range(0, upbeat + 24, 5), upbeat + 27]]
-    tune = piece(notes, [(4, 4, length) for length in lengths], 80, COARSE)
-    ids = encode(tune, QUARTET)
-
-    def told_of_end(side):
-        return np.column_stack([follow(side, QUARTET)[0], *final(side, QUARTET)[0].T]).tolist()
-
-    split = split_of([ids], QUARTET)
-    side = windows_of(split, QUARTET, len(ids) - 1, 0).batch(0, 0, 1)[2]
-    expected = told_of_end(side)[1:]
-    grammar = ConstrainedGrammar(QUARTET, Length(bars=4))
-    state = grammar.start(1, np.array([3]))
-    grammar.side(state, ids[None, :1])
-    one_by_one = []
-    for token in ids[1:-1]:
-        assert grammar.allowed(state)[0, token]
-        grammar.advance(state, np.array([token]))
-        one_by_one += told_of_end(grammar.side(state, np.array([[token]])))
-    assert one_by_one == expected
-    assert told_of_end(grammar.side(state, ids[None, 1:-1])) == expected
-    assert expected[-1] == [0, 0, 2]
 
 
 def test_the_last_given_notes_say_when_the_final_chord_begins():
