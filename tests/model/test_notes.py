@@ -112,15 +112,6 @@ def test_note_001_as_an_encoder():
     three_decimals(layer(WORDS, mask=everything)[0], torch.tensor(outputs))
 
 
-def test_note_001_with_a_w_o_that_mixes():
-    layer = animals()
-    # Row vectors, as in the note: y = concat W_O. nn.Linear keeps the transpose.
-    layer.w_o.weight.data.copy_(torch.tensor([[0.0, 1.0], [2.0, 0.0]]).T)
-    # (a, b) becomes (2 b, a)
-    mixed = [[0, 1], [1.289, 0.485], [0.503, 0.728]]
-    torch.testing.assert_close(layer(WORDS)[0], torch.tensor(mixed), rtol=0, atol=0.0011)
-
-
 # Note 003: whole numbers
 
 
@@ -164,11 +155,3 @@ def test_note_004(values_are_keys):
         scores = [math.exp(float(query[0, 0, j] @ key[0, 0, i])) for i in range(j)]
         mean = sum(s * value[0, 0, i] for i, s in enumerate(scores)) / sum(scores)
         torch.testing.assert_close(found[j], mean)
-
-
-def test_note_004_a_key_that_fits_brings_out_its_value():
-    keys = torch.eye(3)[None, None] * 10  # three entries that have nothing in common
-    values = torch.tensor([[[[1.0], [2.0], [3.0]]]])
-    query = torch.tensor([[[[0.0, 0, 0], [10.0, 0, 0], [10.0, 10.0, 0]]]])
-    found = scaled_dot_product_attention(query, keys, values, causal_mask(3, strict=True), scale=1)
-    torch.testing.assert_close(found.flatten(), torch.tensor([0.0, 1.0, 1.5]))
