@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 
 from data.files.read import read_score
-from data.midi.io import midi_bytes, to_pretty_midi
+from data.midi.io import to_pretty_midi
 from data.midi.quantize import (
     MidiError,
     score_from_events,
 )
 from data.score import SECONDS, Grid
 from tests.data.corpus.test_hostile import midi, ticks, track
-from tests.music import BOTH, GRID, events_of, random_score, score_in, scores
+from tests.music import BOTH, GRID, events_of, score_in, scores
 
 TICKS = 480  # a quarter note
 
@@ -136,16 +136,6 @@ def test_more_than_a_day_is_no_performance():
     with pytest.raises(MidiError, match="24 hours"):
         score_from_events(events, SECONDS)
     assert len(score_from_events(events, GRID)[0].notes) == 1
-
-
-@pytest.mark.parametrize("grid", BOTH)
-def test_hundreds_of_scores_survive_a_file(tmp_path, grid):
-    rng = np.random.default_rng(0)
-    path = tmp_path / "piece.mid"
-    for _ in range(300):
-        score = random_score(rng, grid)
-        path.write_bytes(midi_bytes(score))  # as `write_midi`, which waits for the disk
-        assert read_score(path, grid)[0] == score
 
 
 @given(scores(*BOTH))
