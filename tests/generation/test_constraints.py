@@ -56,12 +56,6 @@ def test_a_range_takes_names_and_numbers_and_no_key_or_range_is_for_drums(low, h
     }
 
 
-def test_constraints_are_combined():
-    constraints = Constraints(key="C", pitch_range=("C4", "E4"), programs=(40,))
-    assert notes(QUARTET, constraints.candidates(QUARTET)) == {(40, 60), (40, 62), (40, 64)}
-    assert Constraints().candidates(QUARTET).all()
-
-
 def test_a_tempo_goes_to_the_nearest_that_there_is():
     for asked, number in ((72, 0), (75, 0), (77, 1), (95.5, 2)):
         assert Constraints(tempo_bpm=asked).tempo_number(QUARTET) == number
@@ -75,11 +69,6 @@ def test_a_model_of_one_tempo_plays_at_the_nearest_that_there_is(asked):
     retimed = constraints.retimed(one)
     assert abs(retimed.tempos[0] / asked - 1) < 0.05
     assert constraints.tempo_number(retimed) == 0
-
-
-def test_a_meter_is_taken_as_it_is():
-    assert Constraints(time_signature=(4, 4)).meter_number(QUARTET) == 1
-    assert Constraints().meter_number(QUARTET) is None
 
 
 @pytest.mark.parametrize(
