@@ -312,14 +312,6 @@ def test_a_full_disk_is_reported_and_the_checkpoint_before_stays_whole(folder, w
     assert_nothing_happened(folder, whole)
 
 
-def test_what_the_undisturbed_run_shows(whole):
-    figures, speed, pictures = charts(whole)
-    steps = list(range(1, STEPS + 1))
-    assert [step for step, _ in figures["learning/loss"]] == speed == steps
-    assert [step for step, _ in figures["valid learning/nats_per_note"]] == [3, 6, 9]
-    assert set(map(tuple, pictures.values())) == {(STEPS,)}
-
-
 def test_the_last_checkpoint_is_the_last_even_where_it_is_not_the_best(folder, monkeypatch):
     figures = iter([3.0, 2.0, 2.5])
 

@@ -86,9 +86,10 @@ def test_pictures_and_sound_come_at_fixed_points_under_tags_of_their_own(shown):
 
 
 def test_figures_stand_at_the_steps_they_are_of(shown, valid):
-    for tag in ("tokens/accuracy_note", "optimizer/gradient_norm"):
+    resources = ("resources/tokens_per_second", "resources/memory_gib")
+    for tag in ("learning/loss", "tokens/accuracy_note", "optimizer/gradient_norm", *resources):
         assert steps(shown.Scalars(tag)) == [2, 4, 6, 8], tag
-    for tag in ("resources/tokens_per_second", "resources/memory_gib"):
+    for tag in resources:
         assert all(event.value > 0 for event in shown.Scalars(tag))
     figures = valid.Tags()["scalars"]
     assert {"learning/nats_per_note", "tokens/nats_note", "tokens/nats_end"} <= {*figures}
