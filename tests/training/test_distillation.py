@@ -121,7 +121,7 @@ def test_a_run_begins_with_the_weights_of_a_trained_model(tunes):
     ("options", "name"),
     [
         ([], "base"),
-        (["--model.n_embd", "64"], None),
+        (["--model.n_embd", "96"], None),
         (["--model.context_length", "2048"], "base"),  # it has learned windows of 512
         (["--data.path", "band", "--data.instruments", "original"], None),
         (["--model.begin_with", "null"], None),
