@@ -192,6 +192,11 @@ class ConstrainedGrammar:
         return self.length.bars != self.given.bars
 
     @property
+    def joined_end(self) -> int:
+        """Steps from the last bar line to the final chord, if the last bar is given; else -1."""
+        return -1 if self.goes_on else self.given.final_position
+
+    @property
     def programs(self) -> list[int]:
         """The programs that may play new notes."""
         plays = self._rules.parts.plays
@@ -294,8 +299,8 @@ class ConstrainedGrammar:
             playable: (B, N) which notes may be new in each row; None: all that are asked for.
         """
         given, rules = self.given, self._rules
-        if not self.goes_on and given.final_position >= 0:
-            final_position = given.final_position
+        if given.has_note_in_last_bar and self.joined_end >= 0:
+            final_position = self.joined_end
         if self._plan and self.length.bars:  # the last chord is one of these
             last = self._plan.placed[-1].begin - self._plan.last_bar_start
             final_position = np.where(

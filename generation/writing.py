@@ -240,7 +240,9 @@ class Writing:
         grammar, style, asked = self._grammar, self.model.style, self.request.constraints
         vocabulary, given = grammar.vocabulary, grammar.given.seed.score
         finals = style.draw_final_positions(count, rng, grammar.meter)
-        if grammar.has_end:  # at the bar line if no training piece ends in this meter
+        if grammar.joined_end >= 0:
+            finals[:] = grammar.joined_end
+        elif grammar.has_end:  # at the bar line if no training piece ends in this meter
             closes = self._is_strict or style.mostly_closes  # else training pieces fade out
             finals = finals.clip(0) if closes else np.zeros_like(finals)
         beat = vocabulary.grid.steps_per_beat
