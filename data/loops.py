@@ -75,12 +75,7 @@ def going_on(begun: Loops, known: Sequence[Loops], programs: Iterable[int]) -> L
     """
 
     def digits(program: int, own: str) -> str:
-        others = [
-            loops
-            for each in known
-            for other, loops in each.of.items()
-            if (other == DRUMS) == (program == DRUMS)
-        ]
+        others = [loops for each in known for loops in _of_its_kind(each, program).values()]
         soon = slice(len(own), len(own) + LAGS[-1])  # what loops nowhere there is mostly silent
         looping = [loops for loops in others if loops[soon].strip("0")]
         alike = max(looping or others, key=lambda loops: sum(map(eq, own, loops)), default="")
@@ -97,9 +92,14 @@ def lags(loops: Loops, programs: Sequence[int]) -> Ints:
     """
 
     def digits(program: int) -> str:
-        alike = [each for each in loops.of if (each == DRUMS) == (program == DRUMS)]
+        alike = _of_its_kind(loops, program)
         nearest = min(alike, key=lambda each: abs(each - program), default=None)
-        return "0" if nearest is None else loops.of[nearest]
+        return "0" if nearest is None else alike[nearest]
 
     columns = [np.resize([*map(int, digits(program) or "0")], LOOP_BARS) for program in programs]
     return np.stack(columns, axis=1)
+
+
+def _of_its_kind(loops: Loops, program: int) -> dict[int, str]:
+    """Return the loops of drums if the program is drums, else those of all others."""
+    return {each: own for each, own in loops.of.items() if (each == DRUMS) == (program == DRUMS)}

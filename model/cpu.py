@@ -2,9 +2,8 @@
 
 Nothing else depends on this file. A decoder without it has the same weights under the same names,
 and computes the same up to rounding; but in bfloat16 its results depend on the number of threads.
-Each piece stays here for as long as it saves 5% of a training step: `benchmarks.training --pieces`
-measures it, and benchmarks/RESULTS.md has the figures. On other devices each piece falls back to
-torch's own operation.
+Each piece stays here for as long as it saves 5% of a training step; benchmarks/RESULTS.md has the
+figures. On other devices each piece falls back to torch's own operation.
 """
 
 import math
