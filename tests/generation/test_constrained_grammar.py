@@ -391,7 +391,7 @@ def test_the_last_given_notes_say_when_the_final_chord_begins():
 
 def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
     bar, length, seen = QUARTET.first(Kind.BAR), QUARTET.first(Kind.LENGTH), []
-    for chooser in (by_kind, by_rank):
+    for chooser in CHOOSERS.values():  # the highest would hold notes past the end
         for seed in range(12):
             grammar = ConstrainedGrammar(QUARTET, Length(bars=3))
             state, choose = grammar.start(1), chooser(QUARTET, seed)
@@ -457,6 +457,21 @@ def test_the_bars_of_other_lengths_are_reckoned():
         for token in ids[0, 1:]:
             constrained.advance(state, np.array([token]))
         assert follow(constrained.side(state, ids), PIANIST)[0].tolist() == expected
+
+
+def test_a_window_that_begins_inside_the_piece_is_told_the_same_of_its_end():
+    grammar = ConstrainedGrammar(QUARTET, Length(bars=4))
+    state, blocks = grammar.start(1, np.array([6])), grammar.features.blocks
+    ids = encode(tune_of([60] * 12, bars=[(4, 4, 12)] * 3), QUARTET)[:-1]
+    grammar.read(state, ids[1:])
+    begin = np.flatnonzero(QUARTET.kind_of[ids] == Kind.BAR)[1]
+    whole, later = (
+        told(grammar.side(state, each[None]), grammar.features).bits[0]
+        for each in (ids, ids[begin:])
+    )
+    for name in ("follow", "final"):
+        assert np.array_equal(whole[begin:, blocks[name]], later[:, blocks[name]])
+        assert len(np.unique(later[:, blocks[name]], axis=0)) > 1
 
 
 def test_what_was_begun_when_sampling_stopped_is_left_out():
