@@ -22,7 +22,7 @@ from data.tokens.chords import turned
 from data.tokens.grammar import Mask
 from data.tokens.vocabulary import NEVER, Kind
 from generation.chord_plan import BASS, ROOT, THIRD, Chords
-from generation.counterpoint import is_parallel, moves_in_parallel
+from generation.counterpoint import is_parallel, moves_in_parallel, waits_for
 from generation.given import sounding_at
 from generation.length import Row
 from generation.masks import forbid
@@ -327,7 +327,7 @@ def has_note_at(rules: Rules, one: One, step: int, held: int) -> bool:
     due = due_at(rules, one, step, held, NONE)
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for note in range(0 if due.is_free else len(rules.is_playable)):
-        is_free = one.free_at[note] <= step and note != held
+        is_free = one.free_at[note] <= step and not waits_for(rules, note, held)
         is_free &= is_open[note // rules.asked.pitch_count]
         if is_free and fits(rules, one, due, note, NO):
             return True

@@ -84,6 +84,14 @@ def has_parallels_at(score: Score, step: int) -> bool:
 
 
 @compiled_inside
+def waits_for(rules: Rules, note: int, other: int) -> bool:
+    """Return whether a note cannot begin while another sounds: it is the same, or in its part."""
+    program = note // rules.asked.pitch_count
+    is_of_part = rules.parts.is_monophonic[program] and other // rules.asked.pitch_count == program
+    return is_of_part or note == other
+
+
+@compiled_inside
 def play_one_note(rules: Rules, one: One, mask: Mask) -> None:
     """Mask notes of monophonic programs that sound, and positions where no program is free."""
     here, latest, first = one.here, one.latest, rules.words.firsts

@@ -30,6 +30,7 @@ from generation.counterpoint import (
     own_end,
     play_one_note,
     triads_with,
+    waits_for,
     what_sounds,
 )
 from generation.given import keep_given, sounding_at
@@ -198,7 +199,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
     """Set in `masks` (B, V) which ids may come next, by applying all rules in order.
 
     1. The grammar. No rule allows more, except given notes that other notes would shut out.
-    2. Hard rules: length, polyphony, the deadline.
+    2. Hard rules: length, polyphony, one new note at a time in a monophonic part, the deadline.
     3. Given notes. Given bars stay as they are, whatever is asked for.
     4. Chords; given notes sound in addition to them.
     5. Rules of style. A rule that would leave nothing is skipped, so earlier ones come first.
@@ -254,6 +255,7 @@ def allow_rows(rules: Rules, rows: Rows, masks: Bools) -> None:
 @compiled
 def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
     """Advance each row by its next ids, (B, T); Pad changes nothing."""
+    pitch_count = rules.asked.pitch_count
     for row in range(len(ids)):
         here, latest = rows.at[row], rows.latest[row]
         for token in ids[row]:
@@ -268,10 +270,10 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             now, note, end = here.now, here.note, here.note_end
             rows.note_ends[row, note] = end
             if rows.free_at[row, note] < NEVER:  # it may be written again
-                rows.free_at[row, note] = end
-            program = note // rules.asked.pitch_count
+                rows.free_at[row, note] = max(rows.free_at[row, note], end)
+            program, pitch = divmod(note, pitch_count)
             if latest[ONSET, program] != now:  # in a chord, the lowest note counts
-                begin_note(latest, program, note % rules.asked.pitch_count, now, end)
+                begin_note(latest, program, pitch, now, end)
             if rows.recent.shape[1] > 0:
                 place = (here.past_notes + here.bar_notes - 1) % rows.recent.shape[1]
                 rows.recent[row, place, 0], rows.recent[row, place, 1] = now, note
@@ -279,6 +281,9 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             if not is_given:  # given notes are counted separately
                 here.own_notes += 1
                 rows.new_ends[row, note] = end
+                for other in range(note - pitch, note - pitch + pitch_count):
+                    if rules.parts.is_monophonic[program]:  # all its notes wait for this one
+                        rows.free_at[row, other] = max(rows.free_at[row, other], end)
 
 
 @compiled_inside
@@ -354,8 +359,9 @@ def note_deadline(rules: Rules, one: One, earliest: int) -> int:
         chance = max(min(deadline - 1, asked.last_chance), 0)
         is_free = False
         for note in range(len(one.free_at)):
-            if max(one.free_at[note], given.last_ends[note]) <= chance and note != here.note:
-                is_free |= given.is_open[min(chance, last), note // asked.pitch_count]
+            its, end = note // asked.pitch_count, max(one.free_at[note], given.last_ends[note])
+            if end <= chance and not waits_for(rules, note, here.note):
+                is_free |= given.is_open[min(chance, last), its]
         if not is_free or sounding_at(given, one.new_ends, chance) >= most - 1:
             deadline = chance
     for step in range(here.now + 1, len(given.sounding) if most < NEVER else 0):

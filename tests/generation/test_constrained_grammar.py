@@ -227,6 +227,11 @@ def check(case, ids):
         steps = [*map(range, free["onset"].tolist(), ends.tolist())]
         steps = np.unique(np.concatenate([*map(np.array, steps), []])).tolist()
         assert max(polyphony(score.notes, steps), default=0) <= constraints.max_polyphony
+    is_strict = constraints.counterpoint == STRICT
+    for program in vocabulary.programs if is_strict else constraints.monophonic or ():
+        own = free["program"] == program
+        is_apart = ends[own][:-1] <= free["onset"][own][1:]
+        assert is_apart.all() or program == DRUMS, "two new notes of one voice overlap"
     if constraints.time_signature:
         whole = vocabulary.grid.bar_steps(*constraints.time_signature)
         new_bars = score.bars[kept:].tolist()
