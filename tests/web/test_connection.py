@@ -59,6 +59,15 @@ def test_a_page_that_takes_nothing_holds_up_nobody_and_is_written_no_more(models
     assert len(quick.told[-1]["done"]) == 4
 
 
+def test_a_message_has_at_most_512_kib(models, writer):
+    bare = {"do": "stop", "id": 1, "pad": ""}
+    left = 512 * 2**10 - len(json.dumps(bare))
+    socket = Socket([bare | {"pad": "x" * (left + more)} for more in (0, 1)])
+    socket.is_over.set()
+    asyncio.run(Connection(socket, models, writer).listen())
+    assert socket.told == [{"error": "a message of more than 512 KiB"}]
+
+
 def test_many_pages_are_served_in_turns(models, tune, writer):
     first_notes = []
 
