@@ -170,7 +170,8 @@ class MusicMonitor(Callback):
         except LeaveOffError:
             if not is_stopping(trainer):
                 share = f"{self.share:.1%} of the run (--monitor.share)"
-                self._report("late", f"step {step}: no time for all samples in {share}")
+                line = f"some samples of step {step} are left out, as they may take {share}"
+                self._report("late", line)
         self.taken += self.clock() - begin
 
     def _log(

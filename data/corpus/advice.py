@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from data.midi.bars import barred_anew
+from data.midi.bars import barred_anew, beat_phase
 from data.midi.events import Events
 from data.midi.parts import tracks_of
 from data.score import Grid, Part
@@ -14,6 +14,7 @@ from data.score import Grid, Part
 STEPS = (12, 24)  # steps in a quarter note that are tried
 CHANCE = 1 / 4  # of a step: the mean distance to the nearest step of notes without a beat
 CLOSE = CHANCE / 2  # notes that keep to a grid are nearer than this
+LEAST_BEAT = 0.25  # how well players keep to a click, from 0 to 1 (`beat_phase`)
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,12 @@ class Trial:
         tracks: who plays in the file.
         errors: for each of STEPS, how far onsets are from the nearest step, in steps, on average.
             First as the file is, then barred anew in 4/4, if that changes something.
+        beat: how well onsets keep to beats of the file's tempo, from 0 to 1.
     """
 
     tracks: tuple[Part, ...]
     errors: tuple[tuple[float, ...], tuple[float, ...]]
+    beat: float
 
     def fits(self, steps: int, is_anew: bool = False) -> bool:
         """Return whether the file keeps to this many steps, or to fewer of STEPS."""
@@ -40,19 +43,22 @@ def try_options(events: Events, grid: Grid) -> Trial:
     of_beats = grid if grid.has_meter else Grid()
     anew = barred_anew(events, of_beats.meter or (4, 4), of_beats.steps_per_beat)
     plain = anew if grid.meter else events
-    return Trial(tuple(tracks_of(events)), (_errors(plain), _errors(anew)))
+    return Trial(tuple(tracks_of(events)), (_errors(plain), _errors(anew)), beat_phase(events)[0])
 
 
 def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the options of the grid that fits: the fewest steps in a beat, or else seconds.
 
-    At least half of the files keep to these steps, barred anew if need be.
+    At least half of the files keep to these steps, barred anew if need be. Players who follow a
+    click stray by more than a step, but have beats and bars.
     """
     for steps in STEPS:
         for is_anew in (False, True):
             if 2 * sum(trial.fits(steps, is_anew) for trial in trials) >= len(trials):
                 bars = {"time_signature": "4/4"} if is_anew else {}
                 return {"grid": "beats", "steps_per_beat": steps} | bars
+    if 2 * sum(trial.beat >= LEAST_BEAT for trial in trials) >= len(trials):
+        return {"grid": "beats", "steps_per_beat": STEPS[0]}
     return {"grid": "seconds", "time_signature": None}
 
 

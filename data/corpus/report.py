@@ -17,6 +17,13 @@ from data.score import Grid
 
 EXAMPLES = 3  # how many names are printed beside a count
 LINES = 8  # of a list that are printed; report.json has all of it
+WHY = {  # options are chosen
+    "--grid seconds": "most files keep to no beat",
+    "--steps-per-beat": "most files need more than 12 steps a beat",
+    "--time-signature": "notes are at the beats of other bars than the files'",
+    "--instruments": "there are more instruments than a model tells apart",
+    "--parts": "fewer notes meet",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def _music_lines(report: CorpusReport) -> list[str]:
     if report.grid.has_meter:
         lines["meters"] = _few([f"{meter} {count:,} bars" for meter, count in music.meters.items()])
         lines["tempo"] = [_tempo_line(music.tempos)]
-    lines["chosen"] = [_chosen_line(report.chosen)] if report.chosen else []
+    lines["chosen"] = _chosen_lines(report.chosen) if report.chosen else []
     lines["grid"] = _grid_lines(report)
     return [
         f"  {label if not index else '':14}{text}"
@@ -109,12 +116,13 @@ def _music_lines(report: CorpusReport) -> list[str]:
     ]
 
 
-def _chosen_line(chosen: Chosen) -> str:
-    """Say which options were chosen, and what was measured with them."""
-    return (
-        f"{chosen.options}: {chosen.lost:.1%} of the notes merged or cut short, "
-        f"{chosen.lost_without:.1%} without"
-    )
+def _chosen_lines(chosen: Chosen) -> list[str]:
+    """Say which options were chosen, why, and what was measured with them."""
+    why = "; ".join(reason for option, reason in WHY.items() if option in chosen.options)
+    return [
+        f"{chosen.options}: {why}",
+        f"{chosen.lost:.1%} of the notes merged or cut short; {chosen.lost_without:.1%} otherwise",
+    ]
 
 
 def _tempo_line(tempos: dict[int, int]) -> str:
