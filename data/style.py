@@ -47,6 +47,7 @@ FEW_RESTS = 0.03  # Bach's chorales have 0.01
 FEW_PARALLELS = 2  # in 100 bars; Bach's chorales have 1.6
 MOSTLY_REGULAR = 0.95  # share of pieces; Bach's chorales have 0.98
 MOSTLY_CLOSING = 0.7  # share of pieces; Bach's chorales have 0.99, songs for voice and piano 0.77
+SMALL_BANDS = 0.25  # share of pieces: a seed of as many programs as these is a whole band
 EXCEPTIONS = 0.02  # share of pieces: this few say nothing about the others
 MORE_OR_FEWER_BARS = 1  # than the piece has whose form a new piece takes
 FEW_FORMS = 8  # with fewer such pieces, the openings of longer ones lend their forms, too
@@ -201,8 +202,8 @@ class Style:
         """Return the programs that join those of a seed, as they play together in these pieces.
 
         None join if the seed has as many voices as some pieces with these programs, or as the
-        median of all pieces. Otherwise those join that are in the most frequent ensemble with the
-        seed's programs.
+        median of all pieces, or as many programs as a quarter of all bands. Otherwise those join
+        that are in the most frequent ensemble with the seed's programs.
 
         Args:
             programs: of the seed.
@@ -212,9 +213,12 @@ class Style:
         pieces = sum(each.pieces for each in self.ensembles)
         theirs = [each for each in self.ensembles if {*programs} <= {*each.programs}]
         alike = sum(each.pieces for each in theirs if len(each.programs) == voices)
-        if voices >= (self.voices or len(known)) or alike > EXCEPTIONS * pieces:
+        own = len({*programs})
+        small = sum(each.pieces for each in self.ensembles if len(each.programs) <= own)
+        is_band = bool(self.registers) and own > 1 and small >= SMALL_BANDS * pieces
+        if is_band or voices >= (self.voices or len(known)) or alike > EXCEPTIONS * pieces:
             return []
-        with_them = (each.programs for each in theirs if len(each.programs) > len({*programs}))
+        with_them = (each.programs for each in theirs if len(each.programs) > own)
         together = next(with_them, () if self.ensembles else known)
         return sorted({*together} - {*programs})
 

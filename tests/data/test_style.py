@@ -127,6 +127,17 @@ def test_a_seed_of_as_many_voices_as_some_training_pieces_is_joined_by_nobody():
     assert Style().joining([40], 1, [0, 40, 41]) == [0, 41]  # nothing is known
 
 
+def test_a_seed_of_as_many_instruments_as_small_bands_is_a_band_and_joined_by_nobody():
+    bands = [Ensemble(1, tuple(range(first, first + size))) for first, size in enumerate((4, 7, 8))]
+    style = Style(voices=7, ensembles=tuple(bands), registers=({0: (60,)},))
+    assert style.joining([0, 1, 2, 40], 4, range(50)) == []
+    assert style.joining([1, 2, 3], 3, range(50)) == [0]
+    assert style.joining([4], 4, range(50)) == [1, 2, 3, 5, 6, 7]  # which plays chords
+    assert replace(style, registers=()).joining([1, 2, 3, 4], 4, range(50)) == [5, 6, 7]
+    solos = replace(style, ensembles=(Ensemble(9, (49,)), *bands))
+    assert solos.joining([0], 1, range(50)) == [1, 2, 3]
+
+
 def form(final_position, *repeats, meter=(4, 4), first_bar=48, bars=8):
     return Form(meter, first_bar, bars, final_position, repeats)
 
