@@ -187,6 +187,9 @@ def make_run(subcommand: str, options: RunOptions) -> None:
             data.prepare_data()  # if this fails, nothing is written
             keep_settings(options)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
+        if subcommand == "fit":
+            model = Path(options.run) / checkpoints.MODEL_NAME
+            say(f"to write with it: generate.py --checkpoint {model}")
 
 
 def run(subcommand: str, options: RunOptions) -> None:
