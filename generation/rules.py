@@ -40,6 +40,7 @@ from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_no
 
 LONGEST_NOTE = 32  # in longest Durations: with greedy sampling, a note could grow forever
 EMPTY_BARS = 16  # with greedy sampling and no requested end, empty bars could follow forever
+LEAST_FULL = 3  # twelfths of a bar: of what loops; one or two short notes are less
 
 
 @compiled_inside
@@ -149,7 +150,8 @@ def keep_rhythm(rules: Rules, one: One, mask: Mask) -> None:
 def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     """Mask what differs from the earlier bar that a program repeats, or would skip its notes.
 
-    A program whose earlier bar had no notes is free.
+    A program is free whose earlier bar has no notes, or one or two short ones: bands hardly ever
+    repeat these.
     """
     here, first, recent, again = one.here, rules.words.firsts, one.recent, one.reach[0]
     bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
@@ -158,17 +160,14 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     longest = rules.words.longest_duration
     if bar >= size:  # after the last bar of the table, its second half repeats
         bar = size // 2 + (bar - size // 2) % (size - size // 2)
-    again[:] = 0
     in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
-    for place in range(heard - 1, max(heard - count, 0) - 1, -1):
+    oldest = find_repeated(rules, one, max(bar, 0), heard)
+    for place in range(heard - 1, oldest - 1, -1):
         onset, note, duration = recent[place % count]
-        if here.bar_start - onset > LAGS[-1] * here.bar_length:
-            break  # nothing earlier is repeated
         program = note // rules.asked.pitch_count
         due = onset + one.loops[max(bar, 0), program] * here.bar_length
-        if due == onset or not here.bar_start <= due < end:
+        if again[program] < LEAST_FULL or due == onset or not here.bar_start <= due < end:
             continue
-        again[program] = 1
         if due > here.now or here.kind < Kind.POSITION:
             later = min(later, due)
         elif due == here.now and note == here.note:
@@ -183,7 +182,7 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
         return
     is_free = False
     for note in range(first[Kind.EXTEND] - first[Kind.NOTE]):
-        is_again = again[note // rules.asked.pitch_count] > 0
+        is_again = again[note // rules.asked.pitch_count] >= LEAST_FULL
         mask[first[Kind.NOTE] + note] &= note == in_turn or (not is_again and note < in_turn)
         is_free |= not is_again and one.free_at[note] < NEVER
     if later < NEVER or in_turn < NEVER:
@@ -192,6 +191,33 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         step = here.bar_start + token - first[Kind.POSITION]
         mask[token] &= in_turn == NEVER and step <= later and (is_free or step == later)
+
+
+@compiled_inside
+def find_repeated(rules: Rules, one: One, bar: int, heard: int) -> int:
+    """Set in `one.reach[0]` how full the bar is that each program repeats, in twelfths of a bar.
+
+    Each note counts for one at least.
+
+    Args:
+        rules, one: as in `keep_loops`.
+        bar: its row in the table of loops.
+        heard: how many notes are complete.
+
+    Returns:
+        The first of these notes that may be repeated.
+    """
+    here, recent, full = one.here, one.recent, one.reach[0]
+    full[:] = 0
+    for number in range(heard - 1, max(heard - len(recent), 0) - 1, -1):
+        onset, note, duration = recent[number % len(recent)]
+        if here.bar_start - onset > LAGS[-1] * here.bar_length:
+            return number + 1
+        program = note // rules.asked.pitch_count
+        due = onset + one.loops[bar, program] * here.bar_length
+        if due != onset and here.bar_start <= due < here.bar_start + here.bar_length:
+            full[program] += max(12 * duration // here.bar_length, 1)
+    return max(heard - len(recent), 0)
 
 
 @compiled

@@ -10,7 +10,7 @@ import pytest
 from data.ensembles import Ensemble
 from data.extremes import Usual, note_density
 from data.forms import Form
-from data.loops import Loops
+from data.loops import Loops, loops_of
 from data.midi.io import to_pretty_midi
 from data.repeats import Repeat
 from data.rhythms import Rhythm
@@ -660,6 +660,23 @@ def test_what_follows_a_seed_plays_its_bars_again_as_it_began(tmp_path):
     assert again(band) == (54, 0)
     assert again(bare)[0] < 5
     assert again(band, Constraints(chords="C | F | G | C | C | F | C"))[0] < 5
+
+
+def test_one_or_two_short_notes_are_not_played_again(tmp_path):
+    bars = {0: [(0, 12)], 1: [(0, 11)], 2: [(0, 7), (24, 7)], DRUMS: [(0, 2), (12, 2), (24, 2)]}
+    rows = [
+        (48 * bar + at, duration, 60, 80, program)
+        for program, notes in bars.items()
+        for bar in range(2)
+        for at, duration in notes
+    ]
+    seed = continued(music.piece(rows, [(4, 4, 48)] * 2, grid=BAND.grid), BAND)
+    bare = load(untrained(tmp_path / "model.safetensors", BAND))
+    band = replace(bare, style=Style(loops=(Loops(dict.fromkeys((0, DRUMS), "01111111")),)))
+    for piece in compose(band, Request(seed, Length(bars=5), samples=3)):
+        again = {p: lags[2:6] for p, lags in loops_of(piece.score).of.items()}
+        assert again[0] == again[DRUMS] == "1111"
+        assert again[1] != "1111" != again[2]
 
 
 def test_what_loops_beyond_all_training_pieces_is_written_anew():
