@@ -361,13 +361,9 @@ def with_gap(score: Score, vocabulary: Vocabulary) -> Seed:
 def tunes(model: Model, corpus: Corpus) -> None:
     """Print how pieces rewritten around their tunes differ from real ones."""
     tune = model.style.tune
-    train, valid, test = (_with_tune(split_scores(corpus, name), tune) for name in SPLITS)
+    train, valid, test = (with_tune(split_scores(corpus, name), tune) for name in SPLITS)
     kept, others = (valid + test)[::2][:TUNES_KEPT], (valid + test)[1::2]
-    written = []
-    for number, score in enumerate(kept):
-        seed = voices_of(score, model.vocabulary, tune=tune)
-        (piece,) = compose(model, Request(seed, None, random_seed=number))
-        written.append(piece.score)
+    written = accompanied_tunes(model, kept)
     sets = [[*statistics_of(pieces)] for pieces in (written, others, train[:MAX_PIECES])]
     told = [
         tell_apart(judge, sets[0], sets[1], sets[2], seed=0) for judge in (by_forest, by_regression)
@@ -379,7 +375,17 @@ def tunes(model: Model, corpus: Corpus) -> None:
         row(name, len(pieces), f"{at_once:.2f}", ", ".join(f"{area:.2f}" for area in areas))
 
 
-def _with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
+def accompanied_tunes(model: Model, scores: Sequence[Score]) -> list[Score]:
+    """Return passages with only the tune kept, and the other voices written anew."""
+    passage, written = Constraints(closes=False), []
+    for number, score in enumerate(scores):
+        seed = voices_of(score, model.vocabulary, tune=model.style.tune)
+        (piece,) = compose(model, Request(seed, None, passage, random_seed=number))
+        written.append(piece.score)
+    return written
+
+
+def with_tune(scores: Sequence[Score], tune: int | None) -> list[Score]:
     """Return TUNE_BARS bars of each piece in which both the tune and the rest have enough notes."""
     bars = [s.excerpt(*TUNE_BARS) for s in scores if len(s.bars) >= TUNE_BARS[1]]
     counts = [np.count_nonzero(score.notes["program"] == tune) for score in bars]

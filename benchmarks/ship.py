@@ -8,9 +8,10 @@ The figures are computed with the stored weights, on the held-out splits of the 
 model was trained on. They are stored in the file, and printed as lines for the table in
 models/README.md; tests compare the two. The rhythms and loops of the training pieces are computed
 again, too (data/rhythms.py, data/loops.py). As at the end of training, --sampling fits the sampling
-options (evaluation/fit_sampling.py), and --critic fits the critic (fit_critic.py). If several
-models are given that began with the same one, the mean of their weights is stored (Wortsman et al.
-2022, Model soups); everything else comes from the first.
+options (evaluation/fit_sampling.py), and --critic fits the critic (fit_critic.py): on pieces from
+nothing, or with `--critic tunes` on what the model adds to training tunes. If several models are
+given that began with the same one, the mean of their weights is stored (Wortsman et al. 2022, Model
+soups); everything else comes from the first.
 """
 
 from argparse import Namespace
@@ -22,13 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.given import accompanied_tunes, with_tune
 from benchmarks.models import add_corpus, model_and_corpus, refused_in_a_line
 from benchmarks.tables import parser_of
 from common.cli import fail
 from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
+from data.critic import Critic
 from data.style import Style
-from evaluation.fit_critic import fit_critic
+from evaluation.fit_critic import critic_between, fit_critic
 from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, split_scores
@@ -37,6 +40,7 @@ from model.serialization import ModelFile, load_model_file, save_model_file
 
 # The most tokens that are written to fit the sampling options, and to fit the critic.
 SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
+PIECES, TUNES = "pieces", "tunes"  # what a critic can be learned from
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -59,6 +63,13 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
     return replace(files[0], network=replace(networks[0], weights=weights))
 
 
+def critic_of_accompaniments(model: Model, corpus: Corpus) -> Critic:
+    """Learn what separates what a model adds to half of the training tunes from real pieces."""
+    plain = replace(model, style=replace(model.style, critic=None))
+    real = with_tune(split_scores(corpus, "train"), model.style.tune)
+    return critic_between(accompanied_tunes(plain, real[::2]), real, has_ends=False)
+
+
 def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with those parts fitted again that the options ask for."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
@@ -77,7 +88,11 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
             fail(f"{options.shipped}: its pieces come to no end, or there are too few")
         shipped = shipped.sampled(sampling)
     if options.critic:
-        critic = fit_critic(shipped, pieces, CRITIC_TOKENS)
+        critic = (
+            critic_of_accompaniments(shipped, corpus)
+            if options.critic == TUNES
+            else fit_critic(shipped, pieces, CRITIC_TOKENS)
+        )
         if critic is None:
             fail(f"{options.shipped}: too few pieces to learn from")
         return replace(shipped.style, critic=critic)
@@ -92,7 +107,13 @@ def main() -> None:
     )
     parser.add_argument("shipped", metavar="NEW", type=Path, help="the file to write, in models/")
     parser.add_argument("--sampling", action="store_true", help="find how it samples best")
-    parser.add_argument("--critic", action="store_true", help="learn what tells its pieces")
+    parser.add_argument(
+        "--critic",
+        nargs="?",
+        const=PIECES,
+        choices=(PIECES, TUNES),
+        help="learn what separates its pieces from real ones",
+    )
     add_corpus(parser)
     options = parser.parse_args()
     with refused_in_a_line():

@@ -52,8 +52,18 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
         return None
     plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
     written = sample_pieces(plain, typical_lengths(real, count), 0, "Learning to judge")
+    return critic_between(written, real, has_ends=not is_long)
+
+
+def critic_between(written: Sequence[Score], real: Sequence[Score], has_ends: bool) -> Critic:
+    """Return a critic that separates written pieces from real ones, on one grid of beats.
+
+    Args:
+        written, real: the pieces.
+        has_ends: whether pieces come to their ends; if not, it does not weigh how they end.
+    """
     figures = statistics_of([*written, *real])
-    if is_long:
+    if not has_ends:
         figures[:, IS_OF_ENDING] = np.nan
     is_real = np.arange(len(figures)) >= len(written)
     return _with_moves(_discriminant(figures, is_real), [*written, *real], is_real)
