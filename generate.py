@@ -45,12 +45,7 @@ from data.batches.options import ID_SUFFIXES
 from data.score import Grid
 from generation.chord_track import CADENCES
 from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, ConstraintError, Constraints
-from generation.defaults import (
-    DEFAULT_LENGTH,
-    DEFAULT_SEED_BARS,
-    add_checkpoint,
-    default_model,
-)
+from generation.defaults import DEFAULT_LENGTH, DEFAULT_SEED_BARS, add_checkpoint, default_model
 from generation.length import Length
 from generation.note_text import SeedError, parse_seed_notes
 from model.config import SamplingOptions

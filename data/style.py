@@ -292,10 +292,7 @@ class Style:
         return np.array([np.isin(steps, [*given, *each.steps]) for each in drawn])
 
     def draw_loops(
-        self,
-        rng: np.random.Generator,
-        programs: Sequence[int],
-        playing: Sequence[Sequence[int]],
+        self, rng: np.random.Generator, programs: Sequence[int], playing: Sequence[Sequence[int]]
     ) -> Ints:
         """Draw how many bars before each program (P,) played the same in B pieces, (B, bars, P).
 

@@ -10,12 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from data.corpus.corpus import SPLITS, Corpus
-from data.corpus.runs import (
-    LongestMatches,
-    SharedRun,
-    find_matches,
-    shared_runs,
-)
+from data.corpus.runs import LongestMatches, SharedRun, find_matches, shared_runs
 from data.score import Score
 from evaluation.samples import MAX_PIECES, split_scores
 

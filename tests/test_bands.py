@@ -26,11 +26,7 @@ BANDS = {  # name, program and pitches of each track
     "orchestra": [(f"Desk {n}", n, (50 + n % 20, 57 + n % 20)) for n in ORCHESTRA],
 }
 # The numbers that play, by track: of parts from 0; of 16 desks, the 4 others by their programs.
-BY_TRACK = {
-    "drums and bass": {0, DRUMS},
-    "piano": {0},
-    "orchestra": {*range(MOST_PARTS)},
-}
+BY_TRACK = {"drums and bass": {0, DRUMS}, "piano": {0}, "orchestra": {*range(MOST_PARTS)}}
 
 
 def song(tracks, seed):

@@ -140,9 +140,7 @@ def test_a_model_of_another_vocabulary_is_not_judged_beside(checkpoint, tmp_path
 def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        command,
-        "draw_attention",
-        lambda *what: drawn.append(what) or draw_attention(*what),
+        command, "draw_attention", lambda *what: drawn.append(what) or draw_attention(*what)
     )
     model = generate.load(checkpoint)
     tune = tmp_path / "tunes" / "tune3.mid"

@@ -31,14 +31,7 @@ from generation.explain import explain_note
 from generation.length import Length
 from generation.model import Model
 from generation.request import Request
-from generation.seeds import (
-    Seed,
-    continued_at_once,
-    no_seed,
-    rewritten,
-    seed_from_notes,
-    voices_of,
-)
+from generation.seeds import Seed, continued_at_once, no_seed, rewritten, seed_from_notes, voices_of
 from generation.suggestion import suggest_chords
 from generation.writing import Piece, Writing, critic_of, judged, standing
 from model.config import SamplingOptions

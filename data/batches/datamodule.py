@@ -15,12 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from common.arrays import Ids
 from common.interface import SideInput
-from data.batches.id_sequences import (
-    IdSequences,
-    IdVocabulary,
-    SequenceBatches,
-    open_id_sequences,
-)
+from data.batches.id_sequences import IdSequences, IdVocabulary, SequenceBatches, open_id_sequences
 from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, open_corpus

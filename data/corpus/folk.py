@@ -122,10 +122,7 @@ def tune_score(tokens: Iterable[abcFormat.ABCToken], grid: Grid) -> Score:
     if tune.is_first_ending or not tune.notes:
         raise LeftOutError("without an end")
     return embedded.notated_score(
-        tune.bars,
-        {PROGRAM: tune.notes},
-        lambda meter: TEMPO_BPM.get(meter, OTHER_TEMPO_BPM),
-        grid,
+        tune.bars, {PROGRAM: tune.notes}, lambda meter: TEMPO_BPM.get(meter, OTHER_TEMPO_BPM), grid
     )
 
 

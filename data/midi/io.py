@@ -165,8 +165,7 @@ def midi_bytes(score: Score) -> bytes:
     file.time_signatures = [symusic.TimeSignature(*map(int, each)) for each in signatures]
     changes = np.flatnonzero(np.diff(score.tempo_bpm, prepend=0))
     file.tempos = symusic.Tempo.from_numpy(
-        starts[changes].astype(np.int32),
-        np.rint(60e6 / score.tempo_bpm[changes]).astype(np.int32),
+        starts[changes].astype(np.int32), np.rint(60e6 / score.tempo_bpm[changes]).astype(np.int32)
     )
     for number in np.unique(score.notes["program"]).tolist() or [0]:  # every file has a track
         notes = score.notes[score.notes["program"] == number]

@@ -65,10 +65,7 @@ def test_voices_are_told_apart_by_their_height_and_not_by_their_programs():
     rows = [(0, 24, pitch, 80, program) for pitch, program in ((72, 3), (64, 9), (55, 0), (48, 5))]
     parts = four_parts(piece([*rows, (24, 6, 40, 80, 5), (0, 6, 36, 80, DRUMS)]))
     assert parts is not None
-    assert [each.tolist() for each in parts] == [
-        [0, 24, 30],
-        [[72, 64, 55, 48], [-1, -1, -1, 40]],
-    ]
+    assert [each.tolist() for each in parts] == [[0, 24, 30], [[72, 64, 55, 48], [-1, -1, -1, 40]]]
 
 
 def test_what_is_not_in_four_parts_has_no_figures():

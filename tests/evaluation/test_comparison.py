@@ -8,14 +8,7 @@ import pytest
 
 from common.files import write_json
 from data.statistics import NAMES, Music, statistics
-from evaluation.comparison import (
-    PieceSet,
-    RealPieces,
-    area_alone,
-    compare,
-    distance,
-    statistics_of,
-)
+from evaluation.comparison import PieceSet, RealPieces, area_alone, compare, distance, statistics_of
 from evaluation.tables import LINE_WIDTH, statistics_lines
 from tests.folders import tune
 from tests.music import EMPTY, piece

@@ -10,12 +10,7 @@ from data.midi.io import write_midi
 from data.midi.quantize import MidiError
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
-from evaluation.likelihood import (
-    EvaluationSet,
-    measure_likelihood,
-    measure_surprise,
-    read_files,
-)
+from evaluation.likelihood import EvaluationSet, measure_likelihood, measure_surprise, read_files
 from generate import load
 from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats

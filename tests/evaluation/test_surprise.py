@@ -24,11 +24,7 @@ def test_each_token_belongs_to_the_note_that_it_says():
         *("NOTE", "EXTEND", "DURATION", "VELOCITY"),
         *("BAR", "POSITION", "NOTE", "DURATION", "VELOCITY", "END"),
     ]
-    expected = [
-        [1 + 2 + 4, 8, 16, 32],
-        [0, 64, 128 + 256, 512],
-        [1024 + 2048, 4096, 8192, 16384],
-    ]
+    expected = [[1 + 2 + 4, 8, 16, 32], [0, 64, 128 + 256, 512], [1024 + 2048, 4096, 8192, 16384]]
     assert list(ASPECTS) == ["when", "what", "how long", "how loud"]
     np.testing.assert_array_equal(note_nats(ids, nats, SMALL), expected)
 

@@ -21,13 +21,7 @@ from generation.given import GivenTokens
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
-from generation.seeds import (
-    accompanied,
-    continued,
-    rewrite_from_midi,
-    seed_from_notes,
-    voices_of,
-)
+from generation.seeds import accompanied, continued, rewrite_from_midi, seed_from_notes, voices_of
 from tests import music
 from tests.chord_checker import QUALITIES, STEPS, what_is_broken
 from tests.generation import test_constrained_grammar as cases

@@ -127,8 +127,7 @@ def a_case(seed, vocabularies=VOCABULARIES):
         key=some(rng, rng.choice(["C", "d minor", "F#", "Bbm"]), 0.3),
         pitch_range=some(rng, (int(low), str(high))),
         programs=some(
-            rng,
-            tuple(p for p in vocabulary.programs if rng.random() < 0.7) or vocabulary.programs,
+            rng, tuple(p for p in vocabulary.programs if rng.random() < 0.7) or vocabulary.programs
         ),
         max_polyphony=some(rng, int(rng.integers(1, 5)), 0.5),
         counterpoint=some(rng, STRICT),

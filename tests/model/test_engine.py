@@ -14,14 +14,7 @@ from model.config import DecoderConfig
 from model.decoding import decoder_of
 from model.steps import right_aligned
 from tests.runs import ROOT, python
-from tests.tensors import (
-    PlainReader,
-    configs,
-    engine_of,
-    opinionated,
-    random_side,
-    side_input,
-)
+from tests.tensors import PlainReader, configs, engine_of, opinionated, random_side, side_input
 
 V, C = 40, 18
 

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from common.interface import SideInput
 from model.config import DecoderConfig, SamplingOptions
 from model.decoder import Decoder
-from model.sampling import (
-    choose,
-    sample,
-)
+from model.sampling import choose, sample
 from model.temperature import allowed_alone, keep_min_p, keep_top_k, keep_top_p
 from tests.tensors import PlainReader, engine_of, opinionated, side_input
 

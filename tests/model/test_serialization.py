@@ -16,13 +16,7 @@ from model.decoder import Decoder
 from model.decoding import decoder_of, network_of
 from model.engine import gather
 from model.record import TrainingRecord
-from model.serialization import (
-    VERSION,
-    ModelFile,
-    ModelFileError,
-    load_model_file,
-    save_model_file,
-)
+from model.serialization import VERSION, ModelFile, ModelFileError, load_model_file, save_model_file
 from tests.tensors import configs
 
 RECORD = TrainingRecord(step=3, valid_nats_per_note=1.25, data={"path": "Präludien"})

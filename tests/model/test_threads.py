@@ -47,11 +47,7 @@ def work(chooser, clock, seconds, steps):
 @pytest.mark.usefixtures("four_threads")
 @pytest.mark.parametrize(
     ("seconds", "best"),
-    [
-        ({1: 0.1, 2: 0.2, 4: 0.9}, 1),
-        ({1: 0.3, 2: 0.2, 4: 0.25}, 2),
-        ({1: 0.4, 2: 0.2, 4: 0.1}, 4),
-    ],
+    [({1: 0.1, 2: 0.2, 4: 0.9}, 1), ({1: 0.3, 2: 0.2, 4: 0.25}, 2), ({1: 0.4, 2: 0.2, 4: 0.1}, 4)],
 )
 def test_the_quickest_number_of_threads_is_found_and_kept(clock, seconds, best):
     chooser = ThreadChooser(128)

@@ -61,10 +61,7 @@ def draw_attention_alone():
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_pictures():
-    with (
-        patch.dict(tensorboard.LOGGED),
-        patch.object(tensorboard.MusicMonitor, "clock"),
-    ):
+    with patch.dict(tensorboard.LOGGED), patch.object(tensorboard.MusicMonitor, "clock"):
         draw_attention_alone()
         yield
 

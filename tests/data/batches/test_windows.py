@@ -14,14 +14,7 @@ from data.tokens.features import MOST_HALVES, SideFeatures
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
 from tests.models import QUARTET, four_parts
-from tests.music import (
-    VOCABULARIES,
-    piece,
-    random_score,
-    random_walks,
-    vocabulary_for,
-    windows_of,
-)
+from tests.music import VOCABULARIES, piece, random_score, random_walks, vocabulary_for, windows_of
 from tests.tensors import flat, told
 
 CONTEXT = 48

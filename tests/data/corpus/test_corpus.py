@@ -74,11 +74,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     assert "broken MIDI file" in report.left_out[1].reason
     assert report.left_out[2].reason == "it holds no notes"
     assert report.copies == (Copy("tune0.mid", "tune0 in E.mid", -4),)
-    assert {s: report.splits[s].pieces for s in SPLITS} == {
-        "train": 10,
-        "valid": 1,
-        "test": 1,
-    }
+    assert {s: report.splits[s].pieces for s in SPLITS} == {"train": 10, "valid": 1, "test": 1}
     for split in SPLITS:
         assert report.splits[split].tokens == len(corpus.split(split).tokens)
         assert report.splits[split].notes == corpus.split(split).note_counts.sum()

@@ -271,15 +271,9 @@ BROKEN = {
     "cut.musicxml": (HEAD.encode(), "damaged XML (no element found: line 2, column 0)"),
     "other.xml": (b"<html></html>", "XML, but neither MusicXML nor MEI"),
     "time.xml": (b"<score-timewise/>", "MusicXML by measures (score-timewise); save it by parts"),
-    "bare.mei": (
-        b"<mei/>",
-        "no music in it (verovio, which reads notation, finds none)",
-    ),
+    "bare.mei": (b"<mei/>", "no music in it (verovio, which reads notation, finds none)"),
     "empty.musicxml": (b"<score-partwise/>", "it holds no measures"),
-    "odd.krn": (
-        b"**kern\t**kern\n4c\n",
-        "damaged Humdrum (line 2: 1 of 2 fields)",
-    ),
+    "odd.krn": (b"**kern\t**kern\n4c\n", "damaged Humdrum (line 2: 1 of 2 fields)"),
     "text.abc": (b"hello", "it is neither MIDI, MusicXML, MEI, Humdrum nor ABC"),
 }
 

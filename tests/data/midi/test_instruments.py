@@ -68,8 +68,7 @@ def test_events_that_do_not_know_their_tracks_are_one():
 
 
 @given(
-    st.lists(st.integers(0, DRUMS), max_size=12),
-    st.sampled_from(["original", "common", "piano"]),
+    st.lists(st.integers(0, DRUMS), max_size=12), st.sampled_from(["original", "common", "piano"])
 )
 def test_folding_again_changes_nothing_and_no_drum_turns_to_pitch(programs, mode):
     instruments = Instruments(mode, common=(0, 33, 40, 48))

@@ -12,10 +12,7 @@ from hypothesis import given, settings
 
 from data.files.read import read_score
 from data.midi.io import to_pretty_midi
-from data.midi.quantize import (
-    MidiError,
-    score_from_events,
-)
+from data.midi.quantize import MidiError, score_from_events
 from data.score import SECONDS, Grid
 from tests.data.corpus.test_hostile import midi, ticks, track
 from tests.music import BOTH, GRID, events_of, score_in, scores

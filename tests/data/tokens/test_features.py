@@ -33,14 +33,7 @@ from model.scoring import token_nats
 from model.steps import joined
 from tests.data.batches.test_windows import split_of
 from tests.models import QUARTET
-from tests.music import (
-    BOTH,
-    VOCABULARIES,
-    random_walks,
-    scores,
-    vocabulary_for,
-    windows_of,
-)
+from tests.music import BOTH, VOCABULARIES, random_walks, scores, vocabulary_for, windows_of
 from tests.tensors import PlainReader, flat, opinionated, told
 
 
