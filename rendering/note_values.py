@@ -5,10 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from data.score import Grid, is_compound
 
-_TYPES = (
-    *("breve", "whole", "half", "quarter", "eighth"),
-    *("16th", "32nd", "64th", "128th", "256th"),
-)
+_TYPES = ("breve", "whole", "half", "quarter", "eighth", "16th", "32nd", "64th", "128th", "256th")
 _TYPES_FROM_QUARTER = _TYPES.index("quarter")
 _SMALLEST = 3  # of the smallest note outside triplets; a quarter has 2^n times as many
 FLAGS = {name: flags for flags, name in enumerate(_TYPES[_TYPES_FROM_QUARTER:])}  # or beams

@@ -49,7 +49,9 @@ _SCALE_WIDTH = 312
 _BOLD: dict[str, Style] = {"font_weight": "bold", "fill": _SEED}
 _SMALL: dict[str, Style] = {"font_size": SMALL_SIZE}
 _MIDDLE: dict[str, Style] = {"text_anchor": "middle"}
+_NUMBER = _SMALL | _MIDDLE
 _HALO: dict[str, Style] = {"stroke": "#ffffff", "stroke_width": 4, "paint_order": "stroke"}
+_MARK = _BOLD | _MIDDLE | _HALO
 _ALL_OPEN = np.zeros(0, dtype=bool)
 
 
@@ -229,18 +231,12 @@ class _Page:
     def mark(self, note: int, words: str) -> list[str]:
         """Return words above a note, which is given by its index in the Score."""
         onset, duration = self.score.notes[note].tolist()[:2]
-        return [
-            text(
-                float(system.x(onset + min(duration, system.end - onset) / 2)),
-                float(system.y(self.row[note] + 0.7)) - 7,
-                words,
-                **_BOLD,
-                **_MIDDLE,
-                **_HALO,
-            )
-            for system in self.systems
-            if system.start <= onset < system.end
-        ]
+        parts = []
+        for system in self.systems:
+            if system.start <= onset < system.end:
+                x = float(system.x(onset + min(duration, system.end - onset) / 2))
+                parts += [text(x, float(system.y(self.row[note] + 0.7)) - 7, words, **_MARK)]
+        return parts
 
 
 def _systems(page: _Page, colors: Reals, is_closed: Bools = _ALL_OPEN) -> list[str]:
@@ -391,7 +387,7 @@ def _bars(page: _Page, system: _System, closed: Ints) -> list[str]:
         "" if is_dense else _vertical(system, np.array(beats), fill=LINE, fill_opacity=0.3),
         *(text(float(system.x(at)), top, mark, **_BOLD) for at, mark in marks.items()),
         *(
-            text(float(system.x(at)), system.bottom + 15, f"{number}{unit}", **_SMALL, **_MIDDLE)
+            text(float(system.x(at)), system.bottom + 15, f"{number}{unit}", **_NUMBER)
             for at, number in zip(lines[numbered], numbers.tolist(), strict=True)
         ),
     ]
@@ -417,20 +413,15 @@ def _surprise_colors(nats: Reals) -> Reals:
 
 def _surprise_scale(page: _Page, is_all_known: bool) -> list[str]:
     """Return the scale that says what the colors of surprise mean."""
-    left, top, shares = page.left, page.head - 14, np.linspace(0, 1, len(_SURPRISE))
+    left, top, shares = page.left, page.head - 14, np.linspace(0, 1, len(_SURPRISE)).tolist()
     stops = "".join(
         f'<stop offset="{share}" stop-color="{color}"/>'
-        for share, color in zip(shares.tolist(), _SURPRISE, strict=True)
+        for share, color in zip(shares, _SURPRISE, strict=True)
     )
     unit = "and more nats of surprise" + ("" if is_all_known else "; white: not scored")
     return [
         f'<linearGradient id="surprise">{stops}</linearGradient>',
         boxes(left, top, left + _SCALE_WIDTH, top + 13, fill="url(#surprise)"),
         text(left + _SCALE_WIDTH + 20, top + 6.5, unit, **_SMALL),
-        *(
-            text(
-                left + share * _SCALE_WIDTH, top + 25, f"{share * MAX_NATS:g}", **_SMALL, **_MIDDLE
-            )
-            for share in shares.tolist()
-        ),
+        *(text(left + n * _SCALE_WIDTH, top + 25, f"{n * MAX_NATS:g}", **_NUMBER) for n in shares),
     ]
