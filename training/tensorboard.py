@@ -146,9 +146,8 @@ class MusicMonitor(Callback):
         if self.times and self.share and isinstance(corpus, Corpus):
             with self._guarded("samples", pl_module.device):  # compiles before samples are timed
                 network = network_of(cast(Decoder, pl_module.decoder))
-                next(
-                    iter(Writing(Model(network, corpus.vocabulary), Request(length=Length(bars=1))))
-                )
+                request = Request(length=Length(bars=1))
+                next(iter(Writing(Model(network, corpus.vocabulary), request)))
         self.started = self.clock()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
@@ -166,7 +165,7 @@ class MusicMonitor(Callback):
 
         try:
             with self._guarded("samples", pl_module.device):
-                self._log(_writer(trainer), trainer, pl_module, check)
+                self._log(trainer, pl_module, check)
         except LeaveOffError:
             if not is_stopping(trainer):
                 share = f"{self.share:.1%} of the run (--monitor.share)"
@@ -174,15 +173,10 @@ class MusicMonitor(Callback):
                 self._report("late", line)
         self.taken += self.clock() - begin
 
-    def _log(
-        self,
-        writer: SummaryWriter,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        check: Callable[[], None],
-    ) -> None:
+    def _log(self, trainer: Trainer, pl_module: LightningModule, check: Callable[[], None]) -> None:
         """Log samples; `check` raises LeaveOffError if there is no time for more."""
         corpus, step = trainer.datamodule.corpus, trainer.global_step  # type: ignore[attr-defined]
+        writer = _writer(trainer)
         check()
         # the weights keep changing, so a copy is shown
         network = network_of(cast(Decoder, pl_module.decoder))
