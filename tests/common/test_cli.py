@@ -39,15 +39,12 @@ def test_errors_are_one_line_that_names_the_program(program, monkeypatch, capsys
     ("kind", "text", "words"),
     [
         (positive_integer, "0", "must be a whole number from 1 up, not '0'"),
-        (positive_integer, "-1", "from 1 up"),
         (positive_integer, "1.5", "from 1 up"),
         (positive_integer, "9" * 5000, "not 5000 characters; the largest is 1000000000"),
         (random_seed, "9" * 5000, "from 0 to 2^63 - 1, not 5000 characters"),
         (random_seed, "-1", "from 0 to 2^63 - 1, not '-1'"),
         (random_seed, str(2**63), "from 0 to 2^63 - 1"),
         (number, "0,8", "must be a number such as 0.8, not '0,8'"),
-        (number, "10s", "must be a number"),
-        (number, "", "must be a number"),
     ],
 )
 def test_numbers_out_of_range_are_refused(kind, text, words, capsys):

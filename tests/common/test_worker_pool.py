@@ -42,12 +42,6 @@ def mishap(number):
     return 2 * number
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_results_come_in_order_of_the_items(workers):
-    assert list(guarded(double, range(500), workers)) == [(i, 2 * i) for i in range(500)]
-    assert list(guarded(double, [], workers)) == []
-
-
 @pytest.mark.parametrize(
     ("method", "workers", "most_items", "items"),
     [

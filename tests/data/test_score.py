@@ -43,12 +43,6 @@ def test_bars_run_to_the_one_that_holds_the_last_onset():
     assert longer.tempo_bpm.tolist() == [60, 70, 80, 90, 90, 90]
 
 
-def test_a_piece_without_notes_has_no_bars():
-    score, _ = canonical(notes(), FOUR_FOUR, [120], GRID)
-    assert len(score.bars) == 0
-    assert score.end_step == 0
-
-
 def test_levels_hold_the_usual_tempi_and_are_near_any_other():
     usual = [40, 54, 60, 72, 90, 96, 100, 108, 110, 120, 125, 130, 140, 150, 160, 180, 200]
     assert nearest_level(TEMPO_LEVELS, usual).tolist() == usual
@@ -109,12 +103,6 @@ def test_no_note_sounds_when_its_program_and_pitch_starts_again(score):
     for onset, duration, pitch, _, program in score.notes.tolist():
         assert ends.get((program, pitch), 0) <= onset
         ends[program, pitch] = onset + duration
-
-
-def test_meters_that_the_grid_cannot_hold_are_rounded_up():
-    assert Grid(12).bar_steps(7, 32) == 11
-    assert Grid(12).bar_steps(6, 8) == 36
-    assert Grid(4).bar_steps(4, 4) == 16
 
 
 def test_on_a_grid_of_seconds_every_bar_is_a_second():

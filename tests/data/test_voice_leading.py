@@ -1,24 +1,17 @@
-"""Four voices together: by hand on a few chords, and chorales beside music21's own verdict."""
+"""Four voices together: by hand on a few chords, and any beside music21's own verdict."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from music21.note import Note
 from music21.voiceLeading import VoiceLeadingQuartet
 
 from benchmarks.given import parallel_fifths, parallel_octaves
-from data.corpus import bach
-from data.score import DRUMS, SECONDS, Grid
+from data.score import DRUMS, SECONDS
 from data.voice_leading import four_parts
 from tests.music import EMPTY, in_parts, piece
 
 MEASURES = (parallel_fifths, parallel_octaves)
-
-
-def chorale(name):
-    (path,) = [path for path in bach.entries() if path.name == f"{name}.mxl"]
-    return bach.chorale_score(bach.read_entry(path), Grid())
 
 
 def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
@@ -29,6 +22,8 @@ def test_a_voice_that_holds_or_rests_moves_in_no_parallel():
     # the tenor passes through B on its way, so that the fifth is no longer there
     passing = [(0, 6, 55, 80, 42), (6, 6, 59, 80, 42), (12, 12, 57, 80, 42), (0, 12, 48, 80, 43)]
     assert parallel_fifths(piece([*passing, *others, (12, 12, 50, 80, 43)])) == 0.0
+    two_bars = in_parts((72, 64, 55, 48), *[(74, 65, 57, 50)] * 4)
+    assert [measure(two_bars) for measure in MEASURES] == [50.0, 50.0]
 
 
 # By so many semitones.
@@ -78,11 +73,3 @@ def test_what_is_not_in_four_parts_has_no_figures():
     assert not np.isnan([measure(piece(overlap)) for measure in MEASURES]).any()
     timed = piece(overlap, grid=SECONDS)
     assert np.isnan([parallel_fifths(timed), parallel_octaves(timed)]).all()
-
-
-def test_bach_as_bach():
-    scores = [chorale(name) for name in ("bwv10.7", "bwv66.6", "bwv269", "bwv277", "bwv253")]
-    for measure, most in zip(MEASURES, (0.0, 2.0), strict=True):
-        assert np.mean([measure(score) for score in scores]) <= most, measure
-    # as music21 prints it, this one moves tenor and bass in fifths through four chords
-    assert parallel_fifths(chorale("bwv268")) == pytest.approx(100 * 4 / 12)

@@ -76,7 +76,6 @@ def test_note_002():
 # Note 001: "cat chases mouse", projections that change nothing
 
 WORDS = torch.tensor([[[1.0, 0.0], [0.2, 1.0], [0.8, 0.0]]])
-two_decimals = partial(torch.testing.assert_close, rtol=0, atol=0.0051)
 three_decimals = partial(torch.testing.assert_close, rtol=0, atol=0.00051)
 
 
@@ -99,8 +98,6 @@ def test_note_001_as_a_decoder():
     layer = animals()
     three_decimals(weights_of(layer)[0, 0], torch.tensor(weights))
     three_decimals(layer(WORDS)[0], torch.tensor(outputs))
-    two_decimals(weights_of(layer)[0, 0, 2], torch.tensor([0.40, 0.25, 0.35]))
-    two_decimals(layer(WORDS)[0, 2], torch.tensor([0.73, 0.25]))
 
 
 def test_note_001_as_an_encoder():
