@@ -11,9 +11,8 @@ from pathlib import Path
 
 from websockets.sync.client import connect
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 # What a page draws first, its seed, is the same in every run.
 SAME_CHANCE = """
     {
