@@ -225,6 +225,7 @@ class ConstrainedGrammar:
             most_sounding=most if most < len(is_playable) else NEVER,
             is_strict=is_strict,
             has_end=self.has_end,
+            given_close=self._given_close(constraints),
             closes=closes,
             has_cadence=closes and is_strict and int(self._plays.sum()) > 1,
             has_no_rests=constraints.rests in (NO_RESTS, TOGETHER),
@@ -242,6 +243,15 @@ class ConstrainedGrammar:
             last_chance=NEVER,
         )
         return asked
+
+    def _given_close(self, constraints: Constraints) -> int:
+        """Return when voices that only rest together end with a given last note, or NEVER.
+
+        A tune whose upbeat stands after rests leaves as much of the last bar silent.
+        """
+        end, beat = int(self.given.last_ends.max(initial=0)), self.vocabulary.grid.steps_per_beat
+        ends_early = self.has_end and self.joined_end >= 0 and end <= self.given.end - beat / 2
+        return end if ends_early and constraints.rests == TOGETHER else NEVER
 
     @property
     def chords(self) -> tuple[Span, ...]:

@@ -62,6 +62,7 @@ class Asked:
     most_sounding: int  # how many notes may sound at once; NEVER: any number
     is_strict: bool  # strict counterpoint
     has_end: bool  # the final chord fills the last bar
+    given_close: int  # when all fall silent with a given last note; NEVER: not before the bar ends
     closes: bool  # the final chord is a triad; false where a requested chord stands there
     has_cadence: bool  # the dominant comes before the final chord
     has_no_rests: bool  # no instrument rests by itself
@@ -184,6 +185,7 @@ def look_ahead(asked: Asked, here: Row) -> None:
     here.expected_end = bar_end + bars * whole - missing
     if bars > 0 and here.upbeat < whole:
         here.expected_end -= here.upbeat  # the last bar is shorter by the upbeat
+    here.expected_end = min(here.expected_end, asked.given_close)
     position, start, size = here.final_position, here.bar_start, here.bar_length
     if asked.given_bars == asked.last_bar:
         start, size = asked.given_last_bar, asked.given_end - asked.given_last_bar

@@ -1,11 +1,12 @@
 """No rests: instruments that may play sound to the end, whoever chooses; what is kept may rest."""
 
 import numpy as np
+import pytest
 
 from data.texture import rests
 from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, Constraints
 from generation.length import Length
-from generation.seeds import accompanied, continued, rewritten, seed_from_notes
+from generation.seeds import accompanied, continued, rewritten, seed_from_notes, voices_of
 from tests.generation import test_constrained_grammar as cases
 from tests.models import QUARTET, four_parts
 
@@ -56,6 +57,14 @@ def test_who_joins_a_melody_plays_as_long_as_it_does_though_it_rests_itself():
     tune = seed_from_notes("C5 D5 R:1 E5", QUARTET).score
     for score in pieces(NO_RESTS, accompanied(continued(tune, QUARTET), QUARTET), bars=1):
         assert silence(score, 0, 48) == [12, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("last", "ends"), [("2", 120), ("1", 108), ("4", 144)])
+def test_who_joins_a_tune_after_rests_falls_silent_with_it(last, ends):
+    tune = seed_from_notes(f"R:3 C5:1 D5 E5 F5 D5 C5:{last}", QUARTET).score
+    for score in pieces(TOGETHER, voices_of(tune, QUARTET), bars=3):
+        assert not silent(score, 96, ends).any()
+        assert silent(score, ends, 144).all()
 
 
 def test_a_gap_is_filled():
