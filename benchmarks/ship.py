@@ -9,9 +9,9 @@ model was trained on. They are stored in the file, and printed as lines for the 
 models/README.md; tests compare the two. The rhythms and loops of the training pieces are computed
 again, too (data/rhythms.py, data/loops.py). As at the end of training, --sampling fits the sampling
 options (evaluation/fit_sampling.py), and --critic fits the critic (fit_critic.py): on pieces from
-nothing, or with `--critic tunes` on what the model adds to training tunes. If several models are
-given that began with the same one, the mean of their weights is stored (Wortsman et al. 2022, Model
-soups); everything else comes from the first.
+nothing, or with `--critic tunes` on their openings and what the model adds to training tunes. If
+several models are given that began with the same one, the mean of their weights is stored
+(Wortsman et al. 2022, Model soups); everything else comes from the first.
 """
 
 from argparse import Namespace
@@ -34,13 +34,14 @@ from data.style import Style
 from evaluation.fit_critic import critic_between, fit_critic
 from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
-from evaluation.samples import MAX_PIECES, split_scores
+from evaluation.samples import MAX_PIECES, sample_pieces, split_scores, without_repeats
 from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
 
 # The most tokens that are written to fit the sampling options, and to fit the critic.
 SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
 PIECES, TUNES = "pieces", "tunes"  # what a critic can be learned from
+WRITTEN_BARS, OPENING_BARS = 16, 12  # of pieces from nothing, and of their openings
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -63,11 +64,19 @@ def mean_of(files: Sequence[ModelFile]) -> ModelFile:
     return replace(files[0], network=replace(networks[0], weights=weights))
 
 
-def critic_of_accompaniments(model: Model, corpus: Corpus) -> Critic:
-    """Learn what separates what a model adds to half of the training tunes from real pieces."""
-    plain = replace(model, style=replace(model.style, critic=None))
-    real = with_tune(split_scores(corpus, "train"), model.style.tune)
-    return critic_between(accompanied_tunes(plain, real[::2]), real, has_ends=False)
+def critic_with_tunes(model: Model, corpus: Corpus) -> Critic:
+    """Learn what separates real music from what a model adds to tunes, and from its own openings.
+
+    Half of the training tunes get other voices, and as many openings are written from nothing.
+    """
+    plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
+    pieces = split_scores(corpus, "train")
+    real = with_tune(pieces, model.style.tune)
+    written = accompanied_tunes(plain, real[::2])
+    whole = sample_pieces(plain, [WRITTEN_BARS] * len(written), 0, "Writing pieces")
+    written += [score.excerpt(0, OPENING_BARS) for score in whole]
+    real += [score.excerpt(0, OPENING_BARS) for score in pieces if len(score.bars) > OPENING_BARS]
+    return critic_between(written, real, has_ends=False)
 
 
 def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
@@ -89,7 +98,7 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
         shipped = shipped.sampled(sampling)
     if options.critic:
         critic = (
-            critic_of_accompaniments(shipped, corpus)
+            critic_with_tunes(shipped, corpus)
             if options.critic == TUNES
             else fit_critic(shipped, pieces, CRITIC_TOKENS)
         )
