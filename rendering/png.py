@@ -2,7 +2,6 @@
 
 import importlib.metadata
 from pathlib import Path
-from typing import Any
 
 import resvg_py
 
@@ -15,7 +14,16 @@ def png_bytes(svg: str, width: int | None = None) -> bytes:
     matplotlib = importlib.metadata.distribution("matplotlib")  # importing it would take 0.6 s
     fonts = Path(str(matplotlib.locate_file("matplotlib/mpl-data/fonts/ttf")))
     files = [str(fonts / name) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
-    kinds = ("font_family", "serif_family", "sans_serif_family")
-    its: dict[str, Any] = {"skip_system_fonts": True, "font_files": files}
-    its |= dict.fromkeys(kinds, "DejaVu Sans")
-    return bytes(resvg_py.svg_to_bytes(svg, width=width, background="#ffffff", **its))
+    family = "DejaVu Sans"
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=svg,
+            width=width,
+            background="#ffffff",
+            skip_system_fonts=True,
+            font_files=files,
+            font_family=family,
+            serif_family=family,
+            sans_serif_family=family,
+        )
+    )

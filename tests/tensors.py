@@ -59,18 +59,27 @@ def configs(draw, vocabulary_size, context_length):
     positions = draw(st.sampled_from(["sinusoidal", "rotary", "rotary_time"]))
     programs = draw(st.sampled_from([0, 2]))
     with_side = programs or positions == "rotary_time" or draw(st.booleans())
-    either = {
-        **{"n_attention": [1, 2], "norm": ["layer", "rms"], "norm_position": ["post", "pre"]},
-        **{"activation": ["relu", "squared_relu"], "qk_norm": [False, True], "bias": [False, True]},
-    }
-    parts = {name: draw(st.sampled_from(choices)) for name, choices in either.items()}
-    parts |= {"positions": positions, "side_blocks": (1, 2) if with_side else ()}
-    if programs:
-        parts |= {"n_programs": programs, "n_pitches": (vocabulary_size - 5) // 2, "first_note": 5}
-        parts |= {"n_durations": 3, "first_duration": vocabulary_size - 3}
-        parts["n_classes"] = draw(st.sampled_from([0, 12]))
-    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "context_length": context_length}
-    return DecoderConfig(vocabulary_size, **sizes, **parts)
+    return DecoderConfig(
+        vocabulary_size,
+        n_layer=2,
+        n_head=2,
+        n_embd=16,
+        context_length=context_length,
+        n_attention=draw(st.sampled_from([1, 2])),
+        positions=positions,
+        norm=draw(st.sampled_from(["layer", "rms"])),
+        norm_position=draw(st.sampled_from(["post", "pre"])),
+        activation=draw(st.sampled_from(["relu", "squared_relu"])),
+        qk_norm=draw(st.booleans()),
+        bias=draw(st.booleans()),
+        side_blocks=(1, 2) if with_side else (),
+        n_programs=programs,
+        n_pitches=(vocabulary_size - 5) // 2 if programs else 0,
+        first_note=5 if programs else 0,
+        n_classes=draw(st.sampled_from([0, 12])) if programs else 0,
+        n_durations=3 if programs else 0,
+        first_duration=vocabulary_size - 3 if programs else 0,
+    )
 
 
 def random_side(config: DecoderConfig, ids, rng) -> SideInput | None:

@@ -53,9 +53,13 @@ def decoder_for(options: ModelOptions, data: MusicDataModule) -> Decoder:
 def optimizer_for(decoder: Decoder, options: ModelOptions, precision: str) -> MuonAdamW:
     """Return the optimizer for a decoder; the precision has Lightning's name."""
     share = BEGUN_RATES if options.begin_with else 1.0
-    rates = share * options.learning_rate, share * options.muon_learning_rate
-    dtype = torch.bfloat16 if "mixed" in precision else torch.float32
-    return MuonAdamW(decoder, *rates, options.weight_decay, dtype)
+    return MuonAdamW(
+        decoder,
+        share * options.learning_rate,
+        share * options.muon_learning_rate,
+        options.weight_decay,
+        torch.bfloat16 if "mixed" in precision else torch.float32,
+    )
 
 
 class MusicModule(LightningModule):

@@ -58,12 +58,18 @@ def asked(how: str, options: Mapping[str, str]) -> Json:
         raise MessageError("bars must say which bars to rewrite, such as bars=5-8")
     if len(bars) > 1 and not is_rewritten:
         raise MessageError(f"bars must be {OPTIONS['bars'][2]}, not {options['bars']!r}")
-    part, new = None, None if "chords" in said else NEW_BARS
-    if is_rewritten:
-        part, bars = [bars[0] - 1, bars[-1]], []
-    settings = {"bars": bars[0] if bars else new, "temperature": said.get("boldness")}
-    message = {"how": how, "settings": said | settings, "bars": part}
-    return message | {"variations": 1, "random_seed": said.get("seed", 0)}
+    new = None if "chords" in said else NEW_BARS
+    return {
+        "how": how,
+        "settings": {
+            **said,
+            "bars": bars[0] if bars and not is_rewritten else new,
+            "temperature": said.get("boldness"),
+        },
+        "variations": 1,
+        "random_seed": said.get("seed", 0),
+        "bars": [bars[0] - 1, bars[-1]] if is_rewritten else None,
+    }
 
 
 def _read(name: str, text: str) -> Any:

@@ -68,14 +68,16 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
     model = models.load(text_of(message, "model"))
     vocabulary, grid = model.vocabulary, model.vocabulary.grid
     lowest, highest = vocabulary.lowest_pitch, vocabulary.highest_pitch
-    known, ranges = model.style.meters or vocabulary.meters, model.style.ranges
-    programs = [
-        [n, instrument_name(n, grid), grid.general_midi(n), ranges.get(n, (lowest, highest))]
-        for n in vocabulary.programs
-    ]
+    known = model.style.meters or vocabulary.meters
     yield {
         "plays": {
-            "programs": programs,
+            "programs": [
+                [
+                    *(number, instrument_name(number, grid), grid.general_midi(number)),
+                    model.style.ranges.get(number, (lowest, highest)),
+                ]
+                for number in vocabulary.programs
+            ],
             "meters": [list(meter) for meter in vocabulary.meters if meter in known],
             "tempo": vocabulary.usual_tempo(model.style.tempo_bpm),
             "usual_meter": list(vocabulary.usual_meter(model.style.meter)),
@@ -248,8 +250,13 @@ def blame(models: Models, message: Json, error: ValueError) -> Iterator[Json]:
 
 
 TASKS = {
-    **{"describe": describe, "text": read_text, "check": check, "write": write},
-    **{"explain": explain, "surprise": surprise, "suggest": suggest},
+    "describe": describe,
+    "text": read_text,
+    "check": check,
+    "write": write,
+    "explain": explain,
+    "surprise": surprise,
+    "suggest": suggest,
 }
 
 

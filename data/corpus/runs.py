@@ -166,18 +166,26 @@ def shared_runs(
     They are those of the piece with this index that have at least LEAST_NOTES notes; `names` are
     those of the training pieces.
     """
-    notes = matches.notes
-    begin, end = np.searchsorted(notes.piece, (piece, piece + 1)).tolist()
+    begin, end = np.searchsorted(matches.notes.piece, (piece, piece + 1)).tolist()
     length = matches.length[begin:end]
     # a run that begins one note later and ends with this one is a part of it
     is_part = np.append(False, length[:-1] == length[1:] + 1)[: len(length)]
     rows = np.flatnonzero(~is_part & (length >= LEAST_NOTES))
     rows = rows[np.argsort(-length[rows], kind="stable")] + begin
-    program = [instrument_name(n, grid) if n >= 0 else "texture" for n in notes.program[rows]]
-    file = [names[n] for n in matches.piece[rows]]
-    columns = (matches.length, notes.bar, matches.bar, matches.semitones)
-    length, bar, file_bar, semitones = np.stack(columns)[:, rows].tolist()
-    return [*map(SharedRun, length, program, bar, file, file_bar, semitones)]
+    runs = []
+    for row in rows.tolist():
+        program = int(matches.notes.program[row])
+        runs.append(
+            SharedRun(
+                int(matches.length[row]),
+                "texture" if program < 0 else instrument_name(program, grid),
+                int(matches.notes.bar[row]),
+                names[matches.piece[row]],
+                int(matches.bar[row]),
+                int(matches.semitones[row]),
+            )
+        )
+    return runs
 
 
 def _read_batches(

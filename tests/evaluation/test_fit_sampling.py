@@ -46,8 +46,10 @@ def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
     rng = np.random.default_rng(3)
     others = [tune(rng, 2) for _ in range(24)]
     thin = [tune(rng, 1) for _ in range(4)]
-    written = defaultdict(lambda: None)
-    written |= {CANDIDATES[0]: tunes[30:50] + thin, CANDIDATES[1]: others}
+    written = defaultdict(lambda: None) | {
+        CANDIDATES[0]: tunes[30:50] + thin,
+        CANDIDATES[1]: others,
+    }
     monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
     assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[1]
     nothing_unusual = replace(model, style=replace(model.style, usual=None))

@@ -56,8 +56,13 @@ def module(**changes: float) -> MusicModule:
 def trainer(path, max_steps: int, **options: object) -> Trainer:
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False}
     every = {"check_val_every_n_epoch": None, "val_check_interval": 5, "log_every_n_steps": 5}
-    options = {"enable_checkpointing": False} | quiet | every | options
-    return Trainer(accelerator="cpu", max_steps=max_steps, default_root_dir=path, **options)
+    return Trainer(
+        accelerator="cpu",
+        max_steps=max_steps,
+        default_root_dir=path,
+        enable_checkpointing=False,
+        **(quiet | every | options),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from websockets.sync.client import connect
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 # What a page draws first, its seed, is the same in every run.
 SAME_CHANCE = """
     {

@@ -282,13 +282,16 @@ def test_damage_is_told(folder, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        *(("tokens", its) for its in (lambda array: array[:0], lambda array: array + 40_000)),
+        ("tokens", lambda array: array[:0]),
         ("tokens", lambda array: np.random.default_rng(0).permutation(array)),
+        ("tokens", lambda array: array + 40_000),
         ("tokens", lambda array: array.astype(np.float32)),
-        *(("piece_offsets", its) for its in (lambda array: array[::-1], lambda array: array[:-1])),
-        *((name, lambda array: array[1:]) for name in ("note_counts", "bar_tempos")),
+        ("piece_offsets", lambda array: array[::-1]),
+        ("piece_offsets", lambda array: array[:-1]),
+        ("note_counts", lambda array: array[1:]),
         ("shifts", lambda array: array[:, :1]),
         ("bar_offsets", lambda array: array * 0),
+        ("bar_tempos", lambda array: array[:3]),
     ],
 )
 def test_arrays_that_are_not_pieces_are_damage(folder, tmp_path, name, change):
@@ -352,9 +355,15 @@ def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"steps_per_beat": 0}, {"transpose": -1}, {"parts": "tracks"}, {"instruments": "organ"}),
-        *({"time_signature": text} for text in ("4", "0/4", "4/3", "99/4")),
+        {"steps_per_beat": 0},
+        {"transpose": -1},
+        {"parts": "tracks"},
+        {"time_signature": "4"},
+        {"time_signature": "0/4"},
+        {"time_signature": "4/3"},
+        {"time_signature": "99/4"},
         {"time_signature": "4/4", "grid": "seconds"},
+        {"instruments": "organ"},
         *({"programs": programs} for programs in ((129,), (-1,), ())),
         *({"tracks": tracks} for tracks in ((0,), ())),
     ],

@@ -24,9 +24,14 @@ from tests.tensors import told
 
 SPANS = [Span(0, 12, parse_chord("Am/C")), Span(12, 24, parse_chord("G7"))]
 FEATURES = SideFeatures(QUARTET, has_harmony=True)
-WORDS = {Kind.START: 0, Kind.BAR: 1, Kind.TEMPO: 0}  # the bar is of 4/4, which has 12 steps
-WORDS |= {Kind.POSITION: 3, Kind.NOTE: 1, Kind.DURATION: 2}
-PIECE = [QUARTET.first(kind) + number for kind, number in WORDS.items()]
+PIECE = [
+    QUARTET.first(Kind.START),
+    QUARTET.first(Kind.BAR) + 1,  # 4/4, of 12 steps
+    QUARTET.first(Kind.TEMPO),
+    QUARTET.first(Kind.POSITION) + 3,
+    QUARTET.first(Kind.NOTE) + 1,
+    QUARTET.first(Kind.DURATION) + 2,
+]
 
 
 def harmony(ids, spans=SPANS, begin=0, key=-1, **turns):
