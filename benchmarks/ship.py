@@ -31,7 +31,7 @@ from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
 from data.critic import Critic
 from data.style import Style
-from evaluation.fit_critic import critic_between, fit_critic
+from evaluation.fit_critic import OPENING_BARS, critic_between, fit_critic
 from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores, without_repeats
@@ -41,7 +41,7 @@ from model.serialization import ModelFile, load_model_file, save_model_file
 # The most tokens that are written to fit the sampling options, and to fit the critic.
 SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
 PIECES, TUNES = "pieces", "tunes"  # what a critic can be learned from
-WRITTEN_BARS, OPENING_BARS = 16, 12  # of pieces from nothing, and of their openings
+PASSAGE_BARS = 12  # of openings that a critic learns from: what is written closes later
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -73,9 +73,9 @@ def critic_with_tunes(model: Model, corpus: Corpus) -> Critic:
     pieces = split_scores(corpus, "train")
     real = with_tune(pieces, model.style.tune)
     written = accompanied_tunes(plain, real[::2])
-    whole = sample_pieces(plain, [WRITTEN_BARS] * len(written), 0, "Writing pieces")
-    written += [score.excerpt(0, OPENING_BARS) for score in whole]
-    real += [score.excerpt(0, OPENING_BARS) for score in pieces if len(score.bars) > OPENING_BARS]
+    whole = sample_pieces(plain, [OPENING_BARS] * len(written), 0, "Writing pieces")
+    written += [score.excerpt(0, PASSAGE_BARS) for score in whole]
+    real += [score.excerpt(0, PASSAGE_BARS) for score in pieces if len(score.bars) > PASSAGE_BARS]
     return critic_between(written, real, has_ends=False)
 
 
