@@ -153,20 +153,20 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     A program is free whose earlier bar has no notes, or one or two short ones: bands hardly ever
     repeat these.
     """
-    here, first, recent, again = one.here, rules.words.firsts, one.recent, one.reach[0]
-    bar, size, count = here.bar_count - 1 - int(here.upbeat > 0), len(one.loops), len(recent)
+    here, first, recent, full = one.here, rules.words.firsts, one.recent, one.reach[0]
+    bar, size = max(here.bar_count - 1 - int(here.upbeat > 0), 0), len(one.loops)
     is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
     heard = here.past_notes + here.bar_notes - int(is_in_note)
     longest = rules.words.longest_duration
     if bar >= size:  # after the last bar of the table, its second half repeats
         bar = size // 2 + (bar - size // 2) % (size - size // 2)
-    in_turn, later, held, end = NEVER, NEVER, 0, here.bar_start + here.bar_length
-    oldest = find_repeated(rules, one, max(bar, 0), heard)
-    for place in range(heard - 1, oldest - 1, -1):
-        onset, note, duration = recent[place % count]
+    in_turn, later, held = NEVER, NEVER, 0
+    oldest = find_repeated(rules, one, bar, heard)
+    for number in range(heard - 1, oldest - 1, -1):
+        onset, note, duration = recent[number % len(recent)]
         program = note // rules.asked.pitch_count
-        due = onset + one.loops[max(bar, 0), program] * here.bar_length
-        if again[program] < LEAST_FULL or due == onset or not here.bar_start <= due < end:
+        due = due_again(here, one.loops[bar, program], onset)
+        if due == NEVER or full[program] < LEAST_FULL:
             continue
         if due > here.now or here.kind < Kind.POSITION:
             later = min(later, due)
@@ -182,7 +182,7 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
         return
     is_free = False
     for note in range(first[Kind.EXTEND] - first[Kind.NOTE]):
-        is_again = again[note // rules.asked.pitch_count] >= LEAST_FULL
+        is_again = full[note // rules.asked.pitch_count] >= LEAST_FULL
         mask[first[Kind.NOTE] + note] &= note == in_turn or (not is_again and note < in_turn)
         is_free |= not is_again and one.free_at[note] < NEVER
     if later < NEVER or in_turn < NEVER:
@@ -191,6 +191,14 @@ def keep_loops(rules: Rules, one: One, mask: Mask) -> None:
     for token in range(first[Kind.POSITION], first[Kind.NOTE]):
         step = here.bar_start + token - first[Kind.POSITION]
         mask[token] &= in_turn == NEVER and step <= later and (is_free or step == later)
+
+
+@compiled_inside
+def due_again(here: Row, lag: int, onset: int) -> int:
+    """Return when a note comes again in this bar, `lag` bars later; NEVER: it does not."""
+    due = onset + lag * here.bar_length
+    is_again = lag > 0 and here.bar_start <= due < here.bar_start + here.bar_length
+    return due if is_again else NEVER
 
 
 @compiled_inside
@@ -214,8 +222,7 @@ def find_repeated(rules: Rules, one: One, bar: int, heard: int) -> int:
         if here.bar_start - onset > LAGS[-1] * here.bar_length:
             return number + 1
         program = note // rules.asked.pitch_count
-        due = onset + one.loops[bar, program] * here.bar_length
-        if due != onset and here.bar_start <= due < here.bar_start + here.bar_length:
+        if due_again(here, one.loops[bar, program], onset) < NEVER:
             full[program] += max(12 * duration // here.bar_length, 1)
     return max(heard - len(recent), 0)
 
@@ -307,9 +314,10 @@ def advance_rows(rules: Rules, rows: Rows, ids: Ints) -> None:
             if not is_given:  # given notes are counted separately
                 here.own_notes += 1
                 rows.new_ends[row, note] = end
-                for other in range(note - pitch, note - pitch + pitch_count):
-                    if rules.parts.is_monophonic[program]:  # all its notes wait for this one
-                        rows.free_at[row, other] = max(rows.free_at[row, other], end)
+                is_alone = rules.parts.is_monophonic[program]  # all its notes wait for this one
+                lowest = note - pitch
+                for other in range(lowest, lowest + pitch_count if is_alone else lowest):
+                    rows.free_at[row, other] = max(rows.free_at[row, other], end)
 
 
 @compiled_inside
