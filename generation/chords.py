@@ -140,8 +140,7 @@ def find_reach(
     is_open = rules.given.is_open[min(step, len(rules.given.is_open) - 1)]
     for program in range(reach.shape[1]):
         reach[AS_BASS, program], reach[AS_ROOT, program], reach[AS_THIRD, program] = NEVER, -1, -1
-        is_busy = latest[END, program] > step or latest[ONSET, program] == step
-        is_busy |= held >= 0 and held // pitch_count == program
+        is_busy = latest[END, program] > step or (held >= 0 and held // pitch_count == program)
         if is_busy and program == low:
             low = -1
         is_shut = not is_open[program] or (parts.is_monophonic[program] and is_busy)

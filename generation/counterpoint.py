@@ -103,7 +103,7 @@ def play_one_note(rules: Rules, one: One, mask: Mask) -> None:
         for note in range(program * pitch_count, (program + 1) * pitch_count):
             if one.free_at[note] < NEVER and may_begin:
                 soonest = min(soonest, end)  # when a program is free
-        if is_monophonic[program] and (end > here.now or latest[ONSET, program] == here.now):
+        if end > here.now:
             begin = first[Kind.NOTE] + program * pitch_count
             forbid(mask, begin, begin + pitch_count)
     stop = first[Kind.POSITION] + soonest - here.bar_start
@@ -145,9 +145,8 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
         may_follow = plays[program] and is_open[min(max(end, 0), last), program]
         if may_follow and end >= here.now + is_in_chord:
             soonest = min(soonest, end)
-        is_silent = end <= here.now and latest[ONSET, program] < here.now
         may_begin = is_open[min(here.now, last), program]
-        if is_silent and may_begin and mask[begin : begin + pitch_count].any():
+        if end <= here.now and may_begin and mask[begin : begin + pitch_count].any():
             resting = program
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
