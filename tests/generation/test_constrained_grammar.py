@@ -302,10 +302,10 @@ QUARTET = Vocabulary(((3, 4), (4, 4)), (72, 80, 96), (0, 40, 128), 48, 72, (80,)
 PIANIST = VOCABULARIES[3]
 
 
-def pieces(constraints, length, seed, vocabulary=QUARTET, count=4, ensembles=()):
-    """What choosers make of it, as Scores; these programs play in each, or any that may."""
+def pieces(constraints, length, seed, vocabulary=QUARTET, count=4):
+    """What choosers make of it, as Scores."""
     constrained = ConstrainedGrammar(vocabulary, length, constraints, seed)
-    state, prompt = constrained.begin(count, ensembles=count * ensembles), constrained.given.prompt
+    state, prompt = constrained.begin(count), constrained.given.prompt
     constrained.read(state, prompt[1:])
     rows = write(constrained, state, [by_kind(vocabulary, number) for number in range(count)])
     wholes = [constrained.whole(np.concatenate([prompt, row])) for row in rows]
