@@ -8,7 +8,8 @@ Tokens, statistics and pictures are all made from a Score. A Score is a piece's 
 a piece has exactly one, so two pieces are the same music exactly when their Scores are equal.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -215,6 +216,13 @@ class Score:
         notes["onset"] -= self.bar_starts[begin]
         bars = slice(begin, bar[is_inside].max(initial=begin - 1) + 1)
         return Score(notes, self.bars[bars], self.tempo_bpm[bars], self.grid)
+
+    def moved(self, ways: Mapping[int, int]) -> "Score":
+        """Return the piece with the notes of programs moved by so many semitones."""
+        notes = self.notes.copy()
+        for program, way in ways.items():
+            notes["pitch"][notes["program"] == program] += way
+        return replace(self, notes=notes)
 
 
 def is_compound(numerator: int, denominator: int) -> bool:

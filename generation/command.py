@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, stems: list[Path]) -> None:
         pieces = compose(model, request, progress=True)
         if seed.changes:
             say(f"about what was given: {'; '.join(seed.changes)}")
-        for clause in request.strange_meters(model):
+        for clause in request.strange_heights(model) + request.strange_meters(model):
             say(clause)
         if options.length is not None:
             _tell_of_voices(seed, model.vocabulary, constraints)

@@ -21,6 +21,12 @@ class StreamedNote(NamedTuple):
     onset_steps: int  # the onset in grid steps
     duration_steps: int  # the duration in grid steps
 
+    def moved(self, semitones: int) -> StreamedNote:
+        """Return the note at another pitch."""
+        note = self.note
+        moved = pretty_midi.Note(note.velocity, note.pitch + semitones, note.start, note.end)
+        return self._replace(note=moved)
+
 
 class NoteStream:
     """The notes of B pieces whose ids arrive one by one.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from pretty_midi import note_number_to_name
 
+from data.instrument_names import instrument_name
 from data.score import BAR, Score
 from data.tokens.vocabulary import Vocabulary
 from generation.chord_plan import bars_with
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
+from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
 from generation.defaults import DEFAULT_LENGTH
 from generation.length import Length
 from generation.model import Model
@@ -77,6 +79,46 @@ class Request:
                 "signature, or another model".format(*known[0])
             )
         return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
+
+    def in_ranges(self, model: Model) -> tuple[Request, dict[int, int]]:
+        """Return the request with voices moved by octaves into the ranges of their instruments.
+
+        In strict counterpoint and with requested chords all voices stay, because there it matters
+        which note is the lowest. With a requested range they stay, too.
+
+        Returns:
+            The request, and by how many semitones each program has moved; all of its notes, given
+            and new, are to be moved back.
+        """
+        asked, style, vocabulary = self.constraints, model.style, model.vocabulary
+        is_strict = asked.in_style(style).counterpoint == STRICT
+        stays = (is_strict or asked.chords or asked.cadence) and len(vocabulary.programs) > 1
+        ways, own = self._ways(model), asked.pitches or style.pitches
+        if self.seed is None or not ways or stays or asked.pitch_range:
+            return self, {}
+        known = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
+        pitches = {
+            program: tuple(pitch for pitch in own.get(program, known) if pitch - way in known)
+            for program, way in ways.items()
+        }
+        constraints = replace(asked, pitches={**own, **pitches})
+        return replace(self, seed=self.seed.moved(ways), constraints=constraints), ways
+
+    def _ways(self, model: Model) -> dict[int, int]:
+        """Return how far the given voices lie from the ranges of their instruments, in octaves."""
+        return self.seed.ways_into(model.style.ranges, model.vocabulary) if self.seed else {}
+
+    def strange_heights(self, model: Model) -> list[str]:
+        """Return a clause for messages for each voice that lies octaves off but is not moved."""
+        if self.constraints.pitch_range or self.in_ranges(model)[1]:
+            return []
+        grid, ranges, name = model.vocabulary.grid, model.style.ranges, note_number_to_name
+        return [
+            f"most notes of {instrument_name(program, grid)} lie beyond "
+            f"{' to '.join(map(name, ranges[program]))}, its range in training pieces, "
+            "to which new ones keep (--voice names another instrument)"
+            for program in self._ways(model)
+        ]
 
     def strange_meters(self, model: Model) -> list[str]:
         """Return a clause for messages if time signatures occur that no training piece has."""

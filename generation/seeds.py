@@ -77,18 +77,23 @@ class Seed:
         tempi = np.full_like(self.score.tempo_bpm, tempo_bpm)
         return replace(self, score=replace(self.score, tempo_bpm=tempi))
 
-    def in_ranges(self, ranges: Mapping[int, tuple[int, int]], vocabulary: Vocabulary) -> Seed:
-        """Return the seed with its finished voices moved by octaves into the ranges of programs.
+    def ways_into(
+        self, ranges: Mapping[int, tuple[int, int]], vocabulary: Vocabulary
+    ) -> dict[int, int]:
+        """Return by how many semitones, in octaves, voices have to move into the programs' ranges.
 
-        A voice moves as a whole, only if no new notes join its program and most of its notes lie
-        outside the range. It moves to where the fewest do.
+        A voice moves as a whole, only if most of its notes lie outside the range of its program. It
+        moves to where the fewest do.
         """
-        notes, programs = self.score.notes.copy(), np.array(vocabulary.programs)
-        for program in programs[~self.is_open.any(axis=1)].tolist():
-            own = notes["program"] == program
-            if program in ranges and own.any():
-                notes["pitch"][own] += _way_into(ranges[program], notes["pitch"][own], vocabulary)
-        return replace(self, score=replace(self.score, notes=notes))
+        notes, ways = self.score.notes, dict[int, int]()
+        for program in ranges.keys() & {*notes["program"].tolist()}:
+            pitch = notes["pitch"][notes["program"] == program]
+            ways[program] = _way_into(ranges[program], pitch, vocabulary)
+        return {program: way for program, way in ways.items() if way}
+
+    def moved(self, ways: Mapping[int, int]) -> Seed:
+        """Return the seed with the notes of programs moved by so many semitones."""
+        return replace(self, score=self.score.moved(ways))
 
     def played_by(self, voice: Voice, vocabulary: Vocabulary) -> Seed:
         """Return the seed, which has one voice, played by another instrument of the vocabulary.

@@ -172,8 +172,8 @@ class Writing:
     are yielded at the end.
 
     A given tune that lies octaves outside the range of its instrument in training pieces is moved
-    into that range for the model, and moved back in the result. In strict counterpoint and with
-    requested chords it stays, because there it matters which note is the lowest.
+    into that range for the model (`Request.in_ranges`). All that the instrument plays is moved back
+    in the result.
 
     Attributes:
         request, model, sampling: the request, the model, and the options that it samples with.
@@ -184,12 +184,9 @@ class Writing:
     """
 
     def __init__(self, model: Model, request: Request) -> None:
-        asked = request.constraints
-        self._is_strict = asked.in_style(model.style).counterpoint == STRICT
-        self._given = seed = request.seed
-        stays = bool(request.length or self._is_strict or asked.chords or asked.cadence)
-        if seed is not None and not stays:
-            request = replace(request, seed=seed.in_ranges(model.style.ranges, model.vocabulary))
+        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
+        request, ways = request.in_ranges(model)
+        self._back = {program: -way for program, way in ways.items()}
         self.request, self.pieces = request, list[Piece]()
         self.model, self._grammar = request.to(model)
         self.sampling = request.sampling or model.sampling
@@ -224,7 +221,7 @@ class Writing:
             for notes in rows.turns:
                 self._draw_forms(rows, first * candidates)
                 yield [
-                    (first + number, note)
+                    (first + number, note.moved(self._back.get(note.program, 0)))
                     for number, note in notes
                     if (form := rows.form_of(number)) is None
                     or note.onset_steps < form.repeats[0].begin_step
@@ -305,16 +302,12 @@ class Writing:
         return grammar.within(registers) if registers and not grammar.chords else None
 
     def _put_back(self, piece: Piece) -> Piece:
-        """Return a piece with its given notes moved back to the octaves where they were given."""
-        read, vocabulary = piece.given.seed, self._grammar.vocabulary
-        if self._given is None or np.array_equal(self._given.score.notes, read.score.notes):
+        """Return a piece with moved voices moved back."""
+        if not self._back:
             return piece
-        notes, given = piece.score.notes.copy(), self._given.score.notes
-        notes["pitch"][piece.is_given] = given["pitch"]
-        score = replace(piece.score, notes=notes)
-        seed = replace(read, score=replace(read.score, notes=given))
-        ids, tokens = encode(score, vocabulary), GivenTokens(seed, vocabulary)
-        return replace(piece, ids=ids, score=score, given=tokens)
+        score, vocabulary = piece.score.moved(self._back), self._grammar.vocabulary
+        given = GivenTokens(piece.given.seed.moved(self._back), vocabulary)
+        return replace(piece, ids=encode(score, vocabulary), score=score, given=given)
 
     def _rng(self, number: int) -> np.random.Generator:
         """Return the random generator of a piece, by its number."""

@@ -117,7 +117,7 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
     constraints = settings_of(message).constraints
     text = text_of(message, "text", MOST_TEXT)
     seed = seed_from_notes(text, model.vocabulary, constraints, style=model.style)
-    yield {"read": json_of(seed.score), "changes": _said(seed)}
+    yield {"read": json_of(seed.score), "changes": _said(seed.changes)}
 
 
 def check(models: Models, message: Json) -> Iterator[Json]:
@@ -133,7 +133,8 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     seed = request.seed or no_seed(model.vocabulary)
     yield {
         "begun": json_of(seed.score),
-        "changes": _said(seed) + request.strange_meters(model),
+        "changes": _said([*seed.changes, *request.strange_heights(model)])
+        + request.strange_meters(model),
         "opens": seed.first_open_step,
         "trained": model.record.step,
     }
@@ -186,19 +187,21 @@ def explain(models: Models, message: Json) -> Iterator[Json]:
     piece = piece_of(message)
     number = integer_of(message, "note", len(piece.score.notes) - 1)
     if written is None:
-        model = models.load(text_of(message, "model"))
+        model, ways = models.load(text_of(message, "model")), dict[int, int]()
         request = Request(_without(model, piece, number), None)
     elif isinstance(written, dict):
         model, request = _asked(models, write_request(written))
+        request, ways = request.in_ranges(model)
     else:
         raise MessageError("written must be what asked for the piece")
     yield {}
     score = _as_written(piece, model)
     model, grammar = request.to(model)
-    told = explain_note(model, grammar, score, number)
+    told = explain_note(model, grammar, score.moved(ways), number)
+    alternatives = [(p, pitch - ways.get(p, 0), share) for p, pitch, share in told.alternatives]
     yield {
         "explained": number,
-        "alternatives": told.alternatives,
+        "alternatives": alternatives,
         "nothing": told.nothing,
         "looked_at": [round(share, 4) for share in told.looked_at.tolist()],
     }
@@ -274,9 +277,9 @@ def advance(task: Iterator[Json], seconds: float) -> list[Json] | None:
     return None
 
 
-def _said(seed: Seed) -> list[str]:
-    """Return what was changed to fit the model, without advice that is for the command line."""
-    return [change.split(" (--")[0] for change in seed.changes]
+def _said(clauses: Sequence[str]) -> list[str]:
+    """Return clauses without advice that is for the command line."""
+    return [clause.split(" (--")[0] for clause in clauses]
 
 
 def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:

@@ -397,6 +397,49 @@ def test_a_tune_octaves_off_is_read_where_its_instrument_plays_and_put_back(mode
     assert np.array_equal(new, lower) == moves
 
 
+LOW, HIGH = ("C3 D3 E3 F3 C3:4", "C4 D4 E4 F4 C4:4")
+RANGED = Style(ranges={40: (60, 79)}, pitches={40: tuple(range(60, 80))})
+
+
+def test_a_low_tune_goes_on_where_it_lies(model):
+    ranged = replace(model, style=RANGED)
+    low, high = (Request(seed_from_notes(text, QUARTET), Length(bars=4)) for text in (LOW, HIGH))
+    (one,), (other,) = (compose(ranged, request) for request in (low, high))
+    expected = other.score.notes.copy()
+    expected["pitch"][expected["program"] == 40] -= 12
+    assert np.array_equal(one.score.notes, expected)
+    assert np.array_equal(one.ids, encode(one.score, QUARTET))
+    heard = [(n.onset_steps, n.program, n.note.pitch) for n in stream(ranged, low)]
+    new = one.score.notes[~one.is_given]
+    assert heard == new[["onset", "program", "pitch"]].tolist()
+    assert 40 in new["program"]
+
+
+@pytest.mark.parametrize(("text", "lowest"), [("R C3 E3 C3 C3:4", 48), ("R C2 E2 C2 C2:4", 36)])
+def test_a_bar_of_a_low_tune_is_rewritten_where_it_lies(model, text, lowest):
+    seed = rewritten(seed_from_notes(text, QUARTET).score, QUARTET, range(1), [40])
+    pieces = compose(replace(model, style=RANGED), Request(seed, None, samples=16))
+    pitch = np.concatenate([piece.score.notes["pitch"] for piece in pieces])
+    assert lowest <= pitch.min() < pitch.max() < lowest + 20
+    ranged = replace(model, style=replace(RANGED, pitches={}))  # any note that can be moved back
+    pieces = compose(ranged, Request(seed, None, samples=16))
+    assert min(piece.score.notes["pitch"].min() for piece in pieces) >= QUARTET.lowest_pitch
+
+
+@pytest.mark.parametrize(
+    "asked", [{"counterpoint": STRICT}, {"chords": "C | F | C | G"}, {"pitch_range": (60, 79)}]
+)
+def test_a_tune_stays_where_others_depend_on_its_height_and_that_is_said(model, asked):
+    ranged, constraints = replace(model, style=RANGED), Constraints(**asked)
+    request = Request(seed_from_notes(LOW, QUARTET), Length(bars=2), constraints)
+    assert request.in_ranges(ranged) == (request, {})
+    said = ["most notes of Violin lie beyond C4 to G5"] * ("pitch_range" not in asked)
+    assert [clause.split(",")[0] for clause in request.strange_heights(ranged)] == said
+    alone = replace(ranged, vocabulary=replace(QUARTET, programs=(40,)))
+    moves = replace(request, seed=seed_from_notes(LOW, alone.vocabulary)).in_ranges(alone)[1]
+    assert moves == ({} if "pitch_range" in asked else {40: 12})
+
+
 def test_the_likeliest_comes_first_and_each_has_its_figure(model):
     seed = seed_from_notes("C4 E4 G4 C5", QUARTET)
     pieces = compose(model, Request(seed, Length(bars=2), samples=4))

@@ -223,6 +223,27 @@ def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
             assert {key for key in keys(other) if key[0] < note[0]} == earlier
 
 
+def test_a_low_tune_goes_on_where_it_lies_and_is_explained_there(do, models, tune, monkeypatch):
+    model, settings = models.load("quartet"), SETTINGS | {"bars": 4, "programs": [40]}
+    ranged = replace(model, style=Style(ranges={40: (72, 80)}, pitches={40: (72, 74, 76)}))
+    monkeypatch.setattr(models, "load", lambda _: ranged)
+    request = {"how": "continue", "piece": tune, "settings": settings}
+    (begun, *turns), full = do("write", **request), ASKED | request
+    (piece, *_) = done(turns)
+    assert keys(begun["begun"]) == keys(tune)
+    new = {key for key in keys(piece, False) if key[1] == 40}
+    assert {pitch for _, _, pitch in new} == {60, 62, 64}
+    heard = [note for told in turns for row, *note in told.get("notes", []) if row == 0]
+    assert new == {(n[0], n[4], n[2]) for n in heard if n[4] == 40}
+    number = next(i for i, note in enumerate(piece["notes"]) if note[4] == 40 and not note[5])
+    (why,) = do("explain", written=full, piece=piece, note=number)
+    shares = {(program, pitch): share for program, pitch, share in why["alternatives"]}
+    assert shares[40, piece["notes"][number][2]] > 0
+    settings["counterpoint"] = "strict"
+    strict = do("write", **request)[0]
+    assert strict["changes"][0].startswith("most notes of Violin lie beyond C5 to G#5")
+
+
 def test_another_note_leaves_bars_alone_that_were_not_rewritten(do, tune):
     whole = done(do("write", how="accompany", piece=tune))[0]
     request = {"how": "rewrite", "piece": whole, "bars": [1, 2]}
