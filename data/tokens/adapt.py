@@ -25,9 +25,9 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
 
     Each unknown instrument becomes a known one of the same family, or else any: high voices take
     high ones and a bass takes the lowest, each a different one while there are enough. Drums are
-    left out if the vocabulary has none. Pitches move by octaves. Velocities and tempi go to the
-    nearest. A bar of an unknown meter becomes one or several bars of known meters, shortened if
-    need be.
+    left out if the vocabulary has none. Pitches move by octaves; those of a single voice move
+    together, if they all fit then. Velocities and tempi go to the nearest. A bar of an unknown
+    meter becomes one or several bars of known meters, shortened if need be.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -127,6 +127,10 @@ def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
     down = -(-np.maximum(pitch - high, 0) // 12)
     moved = np.clip(pitch + 12 * (up - down), low, high)  # in a range below an octave, this clips
+    for way in (12 * up.max(initial=0), -12 * down.max(initial=0)):
+        whole = pitch + way  # of one voice that fits when moved, the line is kept
+        if len(np.unique(notes["program"])) == 1 and whole.min() >= low and whole.max() <= high:
+            moved = whole
     if np.any(moved != pitch):
         count = counted(int((moved != pitch).sum()), "note")
         changes.append(f"{count} moved by octaves into the model's range")

@@ -50,6 +50,27 @@ def test_a_note_goes_to_the_nearest_known(score, field, value, word):
     assert any(word in clause for clause in told)
 
 
+@pytest.mark.parametrize(
+    ("pitches", "fitted"),
+    [
+        ((35, 40, 43), (47, 52, 55)),
+        ((80, 85, 89), (68, 73, 77)),
+        ((22, 40), (46, 64)),
+        ((30, 80), (42, 80)),  # too wide to move as one
+    ],
+)
+def test_a_tune_moves_as_a_whole(pitches, fitted):
+    rows = [(12 * n, 12, pitch, 80, 40) for n, pitch in enumerate(pitches)]
+    adapted, told = adapt_score(music.piece(rows, tempo=80), QUARTET)
+    assert adapted.notes["pitch"].tolist() == [*fitted]
+    count = sum(a != b for a, b in zip(pitches, fitted, strict=True))
+    assert told[0].startswith(f"{count} note")
+    bass = (0, 12, 60, 80, 43)  # beside another voice, only what is out of reach moves
+    adapted, _ = adapt_score(music.piece([*rows, bass], tempo=80), QUARTET)
+    its = adapted.notes[adapted.notes["program"] == 40]
+    assert all(a == b or not 36 <= b <= 84 for a, b in zip(its["pitch"], pitches, strict=True))
+
+
 def test_an_instrument_of_the_same_family_is_nearer_than_any_other():
     # timpani, 47, stand with the strings in General MIDI
     fitted, _ = adapt_score(piece(note=(0, 12, 60, 80, 47)), replace(SMALL, programs=(40, 48)))
