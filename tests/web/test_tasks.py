@@ -11,6 +11,7 @@ import pytest
 
 from data.corpus.corpus import open_corpus
 from data.corpus.store import Split
+from data.ensembles import Ensemble
 from data.extremes import Extremes
 from data.forms import Form
 from data.midi.io import midi_bytes
@@ -203,6 +204,16 @@ def test_nothing_begins_from_nothing(do, tune):
     for how in ("harmonize", "rewrite"):
         with pytest.raises(MessageError, match="no notes"):
             do("write", how=how, piece=empty, bars=[0, 1])
+
+
+def test_a_whole_band_is_joined_by_nobody_and_that_is_said(do, models, monkeypatch):
+    bands = Ensemble(1, (40, 41)), Ensemble(2, (40, 41, 42, 43))
+    style = Style(voices=4, ensembles=bands, registers=({40: (60,)},))
+    model = replace(models.load("quartet"), style=style)
+    monkeypatch.setattr(models, "load", lambda _: model)
+    duo = do("text", text="C4 E4 G4 C5 / C3:4")[0]["read"]
+    said = {how: do("write", how=how, piece=duo)[0]["changes"] for how in ("accompany", "continue")}
+    assert said == {"accompany": ["going by the training pieces, nobody joins"], "continue": []}
 
 
 def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
