@@ -36,9 +36,10 @@ from generation.counterpoint import (
 from generation.given import keep_given, sounding_at
 from generation.length import Asked, Row, count
 from generation.masks import forbid, keep_only, keep_or_yield
-from generation.rows import DUE, ONSET, REACH, One, Parts, Rows, Rules, begin_note
+from generation.rows import DUE, END, ONSET, REACH, One, Parts, Rows, Rules, begin_note
 
 LONGEST_NOTE = 32  # in longest Durations: with greedy sampling, a note could grow forever
+RESTED_BEATS = 4  # who was silent for so long does not strike the final chord
 EMPTY_BARS = 16  # with greedy sampling and no requested end, empty bars could follow forever
 LEAST_FULL = 3  # twelfths of a bar: of what loops; one or two short notes are less
 
@@ -431,6 +432,26 @@ def any_pitched(parts: Parts, notes: Mask, begin: int) -> bool:
 
 
 @compiled_inside
+def leave_out_who_rested(rules: Rules, one: One, due: int, notes: Mask) -> None:
+    """Mask notes (N,) of programs that have just rested for long, while another may begin one.
+
+    Else a second voice that was silent for bars may strike the whole final chord. The given note
+    that is due, if any, is nobody's to begin.
+    """
+    parts, pitch_count = rules.parts, rules.asked.pitch_count
+    heard_until = one.here.now - RESTED_BEATS * rules.asked.beat
+    is_left = False
+    for note in range(len(notes)):
+        program = note // pitch_count
+        has_played = one.latest[END, program] >= heard_until
+        is_left |= notes[note] and note != due and has_played and parts.is_pitched[program]
+    for program in range(len(parts.plays)):
+        has_rested = parts.is_pitched[program] and one.latest[END, program] < heard_until
+        if is_left and has_rested:
+            forbid(notes, program * pitch_count, (program + 1) * pitch_count)
+
+
+@compiled_inside
 def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
     """Mask ids that would keep the piece from closing on a complete triad, after the dominant.
 
@@ -440,6 +461,7 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
     first, (dominant, tonic) = rules.words.firsts, closing_triads(here.key)
     notes, is_due = mask[first[Kind.NOTE] : first[Kind.EXTEND]], due >= 0 and mask[due]
     if here.is_last and now == here.final_onset:
+        leave_out_who_rested(rules, one, due - first[Kind.NOTE], notes)
         for triads in (tonic, dominant, ANY_TRIAD):  # the first that is possible
             is_known = has_key or triads == ANY_TRIAD
             if is_known and find_triad(rules, one, triads, scratch, notes):

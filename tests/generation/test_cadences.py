@@ -37,7 +37,7 @@ def written(how, final=24, keys=(), seed=None, bars=2, programs=None, closes=Non
     ]
 
 
-def piece_of(constrained, rng, final, keys, most_rest=0):
+def piece_of(constrained, rng, final, keys, most_rest=0, players=range(4)):
     """Take the first of what may come: a note of the next program, a quarter, a beat, a bar."""
     state = constrained.start(1, np.array([final]), keys)
     first = {kind: QUARTET.first(kind) for kind in Kind}
@@ -47,7 +47,7 @@ def piece_of(constrained, rng, final, keys, most_rest=0):
     others += [[first[Kind.BAR] + 1], range(QUARTET.size)]
     ids, begun = constrained.given.prompt.tolist(), set()
     while not (mask := constrained.allowed(state)[0])[0]:
-        notes = {n: first[Kind.NOTE] + np.arange(49) + 49 * n for n in range(4) if n not in begun}
+        notes = {n: first[Kind.NOTE] + np.arange(49) + 49 * n for n in players if n not in begun}
         for number, group in [*notes.items(), *enumerate(others, start=4)]:  # noqa: B007
             choices = np.flatnonzero(mask[group])
             if len(choices):
@@ -146,6 +146,18 @@ def test_under_a_tune_that_sounds_on_over_the_last_bar_line_the_last_chord_begin
     pieces = [each.score for each in compose(model, Request(seed, None, asked, samples=PIECES))]
     assert roots(pieces).count(None) <= 1
     assert {int(piece.notes["onset"].max()) for piece in pieces} == {48}
+
+
+def test_who_was_silent_for_four_beats_does_not_strike_the_final_chord():
+    """Only the second of those who join plays along with the tune; the others are silent."""
+    tune = music.piece(music.line([67, 72, 71, 69, 67, 65, 67, 64], program=40), tempo=80)
+    seed = accompanied(continued(tune, QUARTET), QUARTET)
+    asked = Constraints(counterpoint=FREE, rests=FREE)
+    constrained = ConstrainedGrammar(QUARTET, Length(bars=2), asked, seed)
+    for number in range(PIECES):
+        notes = piece_of(constrained, np.random.default_rng(number), 24, [], players=(2,)).notes
+        assert {*notes["program"][notes["onset"] < 72].tolist()} == {40, 42}
+        assert {*notes["program"][notes["onset"] >= 72].tolist()} == {40, 42}
 
 
 def test_nothing_is_asked_of_a_piece_whose_end_is_unknown():
