@@ -31,17 +31,17 @@ from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
 from data.critic import Critic
 from data.style import Style
-from evaluation.fit_critic import OPENING_BARS, critic_between, fit_critic
+from evaluation.fit_critic import OPENING_BARS, critic_between, fit_critic, without_critic
 from evaluation.fit_sampling import fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
-from evaluation.samples import MAX_PIECES, sample_pieces, split_scores, without_repeats
+from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
 from generation.model import Model
 from model.serialization import ModelFile, load_model_file, save_model_file
 
 # The most tokens that are written to fit the sampling options, and to fit the critic.
 SAMPLING_TOKENS, CRITIC_TOKENS = 2_000_000, 1_500_000
 PIECES, TUNES = "pieces", "tunes"  # what a critic can be learned from
-PASSAGE_BARS = 12  # of openings that a critic learns from: what is written closes later
+HEARD_BARS = 12  # of openings that a critic learns from: what is written closes later
 
 
 def card_line(name: str, split: str, its: dict[str, float]) -> str:
@@ -69,13 +69,12 @@ def critic_with_tunes(model: Model, corpus: Corpus) -> Critic:
 
     Half of the training tunes get other voices, and as many openings are written from nothing.
     """
-    plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
-    pieces = split_scores(corpus, "train")
+    plain, pieces = without_critic(model), split_scores(corpus, "train")
     real = with_tune(pieces, model.style.tune)
     written = accompanied_tunes(plain, real[::2])
     whole = sample_pieces(plain, [OPENING_BARS] * len(written), 0, "Writing pieces")
-    written += [score.excerpt(0, PASSAGE_BARS) for score in whole]
-    real += [score.excerpt(0, PASSAGE_BARS) for score in pieces if len(score.bars) > PASSAGE_BARS]
+    written += [score.excerpt(0, HEARD_BARS) for score in whole]
+    real += [score.excerpt(0, HEARD_BARS) for score in pieces if len(score.bars) > HEARD_BARS]
     return critic_between(written, real, has_ends=False)
 
 

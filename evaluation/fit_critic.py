@@ -50,9 +50,14 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
     count = min(PIECES, int(budget // tokens))
     if count < FEWEST_PIECES:
         return None
-    plain = without_repeats(replace(model, style=replace(model.style, critic=None)))
+    plain = without_critic(model)
     written = sample_pieces(plain, typical_lengths(real, count), 0, "Learning to judge")
     return critic_between(written, real, has_ends=not is_long)
+
+
+def without_critic(model: Model) -> Model:
+    """Return a model whose pieces a critic can learn from: not chosen, and without repeats."""
+    return without_repeats(replace(model, style=replace(model.style, critic=None)))
 
 
 def critic_between(written: Sequence[Score], real: Sequence[Score], has_ends: bool) -> Critic:

@@ -117,13 +117,14 @@ def accompany(model: Model, seed: Seed) -> Seed:
     notes, known = seed.score.notes, model.vocabulary.programs
     if not len(notes):
         return seed
-    count = len(np.unique(notes["program"]))
+    programs = np.unique(notes["program"]).tolist()
+    count = len(programs)
     if not model.vocabulary.grid.parts:  # a single instrument may play chords, as many voices
         count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
-    programs = np.unique(notes["program"]).tolist()
-    joining = model.style.joining(programs, count, known)
-    if joining or {*programs} == {*known}:
-        return accompanied(seed, model.vocabulary, joining) if joining else seed
+    if joining := model.style.joining(programs, count, known):
+        return accompanied(seed, model.vocabulary, joining)
+    if {*programs} == {*known}:
+        return seed
     return dataclasses.replace(seed, changes=(*seed.changes, NOBODY))
 
 

@@ -83,18 +83,15 @@ class Request:
     def in_ranges(self, model: Model) -> tuple[Request, dict[int, int]]:
         """Return the request with voices moved by octaves into the ranges of their instruments.
 
-        In strict counterpoint and with requested chords all voices stay, because there it matters
-        which note is the lowest. With a requested range they stay, too.
+        With a requested range they stay, and where it matters which note is the lowest.
 
         Returns:
             The request, and by how many semitones each program has moved; all of its notes, given
             and new, are to be moved back.
         """
-        asked, style, vocabulary = self.constraints, model.style, model.vocabulary
-        is_strict = asked.in_style(style).counterpoint == STRICT
-        stays = (is_strict or asked.chords or asked.cadence) and len(vocabulary.programs) > 1
-        ways, own = self._ways(model), asked.pitches or style.pitches
-        if self.seed is None or not ways or stays or asked.pitch_range:
+        asked, vocabulary = self.constraints, model.vocabulary
+        ways, own = self._ways(model), asked.pitches or model.style.pitches
+        if self.seed is None or not ways or asked.pitch_range or self._stays(model):
             return self, {}
         known = range(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
         pitches = {
@@ -108,9 +105,15 @@ class Request:
         """Return how far the given voices lie from the ranges of their instruments, in octaves."""
         return self.seed.ways_into(model.style.ranges, model.vocabulary) if self.seed else {}
 
+    def _stays(self, model: Model) -> bool:
+        """Return whether all voices stay where they lie, as it matters which note is the lowest."""
+        asked = self.constraints.in_style(model.style)
+        is_harmonic = asked.counterpoint == STRICT or asked.chords or asked.cadence
+        return bool(is_harmonic) and len(model.vocabulary.programs) > 1
+
     def strange_heights(self, model: Model) -> list[str]:
         """Return a clause for messages for each voice that lies octaves off but is not moved."""
-        if self.constraints.pitch_range or self.in_ranges(model)[1]:
+        if self.constraints.pitch_range or not self._stays(model):
             return []
         grid, ranges, name = model.vocabulary.grid, model.style.ranges, note_number_to_name
         return [

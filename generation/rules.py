@@ -446,8 +446,7 @@ def leave_out_who_rested(rules: Rules, one: One, due: int, notes: Mask) -> None:
         has_played = one.latest[END, program] >= heard_until
         is_left |= notes[note] and note != due and has_played and parts.is_pitched[program]
     for program in range(len(parts.plays)):
-        has_rested = parts.is_pitched[program] and one.latest[END, program] < heard_until
-        if is_left and has_rested:
+        if is_left and parts.is_pitched[program] and one.latest[END, program] < heard_until:
             forbid(notes, program * pitch_count, (program + 1) * pitch_count)
 
 

@@ -127,10 +127,10 @@ def _adapt_pitches(notes: Records, vocabulary: Vocabulary, changes: list[str]) -
     up = -(-np.maximum(low - pitch, 0) // 12)  # octaves, rounded up
     down = -(-np.maximum(pitch - high, 0) // 12)
     moved = np.clip(pitch + 12 * (up - down), low, high)  # in a range below an octave, this clips
-    for way in (12 * up.max(initial=0), -12 * down.max(initial=0)):
-        whole = pitch + way  # of one voice that fits when moved, the line is kept
-        if len(np.unique(notes["program"])) == 1 and whole.min() >= low and whole.max() <= high:
-            moved = whole
+    if len(np.unique(notes["program"])) == 1:  # the line of a single voice is kept, if it fits
+        for way in (12 * up.max(), -12 * down.max()):
+            if low <= pitch.min() + way and pitch.max() + way <= high:
+                moved = pitch + way
     if np.any(moved != pitch):
         count = counted(int((moved != pitch).sum()), "note")
         changes.append(f"{count} moved by octaves into the model's range")
