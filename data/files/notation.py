@@ -36,6 +36,7 @@ _VELOCITIES = {
 }
 _NAMESPACE = ' xmlns="http://www.music-encoding.org/ns/mei"'
 _ID = "{http://www.w3.org/XML/1998/namespace}id"
+# The MEI is read with another `xmlIdSeed`: ids that come twice may end the process.
 _OPTIONS = {"breaks": "none", "midiNoCue": True}
 _NOISE = 1e-3  # of a quarter note: the error in verovio's sums of durations
 
@@ -62,7 +63,7 @@ def midi_of(kind: str, text: str) -> bytes:
         parts = _take_parts(document)
         _remove_small(document)
         plain = ElementTree.tostring(document, "unicode")
-        toolkit = load_notation(plain, _OPTIONS | {"inputFrom": "mei"})
+        toolkit = load_notation(plain, _OPTIONS | {"inputFrom": "mei", "xmlIdSeed": 2})
         timemap = toolkit.renderToTimemap({"includeMeasures": True, "includeRests": True})
         midi = symusic.Score.from_midi(base64.b64decode(toolkit.renderToMIDI()))
     except (ValueError, RuntimeError, ElementTree.ParseError) as error:

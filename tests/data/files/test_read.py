@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import signal
 import zipfile
 
@@ -350,6 +351,21 @@ def test_a_tune_may_have_a_single_bar(tmp_path, bars):
     score, _ = read_score(tmp_path / "bar.abc", GRID)
     assert score.notes["pitch"].tolist() == [60, 62, 64, 65]
     assert score.bars["length"].tolist() == [48]
+
+
+def test_no_two_things_in_a_score_have_the_same_id_while_it_is_played(monkeypatch):
+    # Ids that came twice ended the process that read a quartet.
+    loaded = []
+
+    def load(*arguments):
+        loaded.append(load_notation(*arguments))
+        return loaded[-1]
+
+    monkeypatch.setattr(notation, "load_notation", load)
+    bars = [ATTRIBUTES.format("") + note("C4", 12), note("C4", 12)]
+    notation.midi_of("xml", score_of(*((f"Part {n}", bars) for n in range(8))))
+    ids = re.findall(r'xml:id="([^"]+)"', loaded[-1].getMEI())
+    assert len(ids) == len(set(ids))
 
 
 def test_a_repeat_in_a_new_movement_goes_back_to_where_that_begins(tmp_path):
