@@ -82,19 +82,21 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with those parts fitted again that the options ask for."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
     its = Style.of(pieces)
+    # those that sample best without stay so until that is fitted again
+    draws_rhythms = not options.any_rhythm and (options.sampling or bool(model.style.rhythms))
     own = replace(
         model.style,
-        rhythms=its.rhythms,
+        rhythms=its.rhythms if draws_rhythms else (),
         loops=its.loops,
         monophonic=its.monophonic,
         closing=its.closing,
     )
     shipped = replace(model, style=own)
     if options.sampling:
-        sampling = fit_sampling(model, pieces, SAMPLING_TOKENS)
-        if sampling is None:
+        best = fit_sampling(shipped, pieces, SAMPLING_TOKENS)
+        if best is None:
             fail(f"{options.shipped}: its pieces come to no end, or there are too few")
-        shipped = shipped.sampled(sampling)
+        shipped = best
     if options.critic:
         critic = (
             critic_with_tunes(shipped, corpus)
@@ -115,6 +117,9 @@ def main() -> None:
     )
     parser.add_argument("shipped", metavar="NEW", type=Path, help="the file to write, in models/")
     parser.add_argument("--sampling", action="store_true", help="find how it samples best")
+    parser.add_argument(
+        "--any-rhythm", action="store_true", help="let notes begin on any step of a beat"
+    )
     parser.add_argument(
         "--critic",
         nargs="?",

@@ -47,15 +47,15 @@ def fitted(content: ModelFile, pl_module: Any, steps: int) -> ModelFile:
     budget = min(FITTING_TOKENS, round(share * tokens))
     say("finding the sampling options that suit the model best")
     model = Model(content.network, data.vocabulary, style)
-    sampling = fit_sampling(model, data.source.some_pieces, budget)
-    if sampling is None:
+    best = fit_sampling(model, data.source.some_pieces, budget)
+    if best is None:
         say("the model has learned too little for that: it keeps the default options")
         return content
+    sampling = best.sampling
     say(
         f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "
         f"rhythm temperature {sampling.rhythm_temperature:g} and top-p {sampling.top_p:g}: these "
         f"are now its defaults"
     )
-    model = model.sampled(sampling)
-    critic = fit_critic(model, data.source.some_pieces, budget)
-    return replace(content, style_json=to_json(replace(model.style, critic=critic)))
+    critic = fit_critic(best, data.source.some_pieces, budget)
+    return replace(content, style_json=to_json(replace(best.style, critic=critic)))

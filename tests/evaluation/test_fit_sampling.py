@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from data.extremes import Usual
+from data.rhythms import Rhythm
 from data.tokens.tokenizer import encode
 from evaluation import fit_sampling as fitting
 from evaluation.fit_sampling import CANDIDATES, fit_sampling
@@ -51,9 +52,10 @@ def test_what_is_nearly_empty_or_too_full_is_not_taken_however_alike_it_is(
         CANDIDATES[1]: others,
     }
     monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
-    assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[1]
+    assert fit_sampling(model, tunes[:30], ENOUGH).sampling == CANDIDATES[1]
     nothing_unusual = replace(model, style=replace(model.style, usual=None))
-    assert fit_sampling(nothing_unusual, tunes[:30], ENOUGH) == CANDIDATES[0]  # the more alike
+    best = fit_sampling(nothing_unusual, tunes[:30], ENOUGH)
+    assert best.sampling == CANDIDATES[0]  # the more alike
 
 
 @pytest.fixture
@@ -67,20 +69,33 @@ def test_the_candidate_that_writes_as_the_corpus_has_it_is_taken(model, tunes, m
     written = defaultdict(lambda: [tune(rng, 1) for _ in range(24)])
     written[CANDIDATES[5]] = tunes[30:54]
     monkeypatch.setattr(fitting, "_written", lambda _, sampling, *__: written[sampling])
-    assert fit_sampling(model, tunes[:30], ENOUGH) == CANDIDATES[5]
+    assert fit_sampling(model, tunes[:30], ENOUGH).sampling == CANDIDATES[5]
     written[CANDIDATES[5]] = None  # they do not come to their end
-    assert fit_sampling(model, tunes[:30], ENOUGH) != CANDIDATES[5]
+    assert fit_sampling(model, tunes[:30], ENOUGH).sampling != CANDIDATES[5]
     calmer = replace(CANDIDATES[5], rhythm_temperature=fitting.CALMER)
     mixed = tunes[30:42] + [tune(rng, 1) for _ in range(12)]
     written |= {CANDIDATES[5]: mixed, calmer: tunes[30:54]}
-    assert fit_sampling(model, tunes[:30], ENOUGH) == calmer
+    assert fit_sampling(model, tunes[:30], ENOUGH).sampling == calmer
     monkeypatch.setattr(fitting, "_written", lambda *_: None)
     assert fit_sampling(model, tunes[:30], ENOUGH) is None
 
 
+@pytest.mark.parametrize("is_free_better", [True, False])
+def test_rhythms_are_drawn_only_where_that_is_more_alike(model, tunes, monkeypatch, is_free_better):
+    model = replace(model, style=replace(model.style, rhythms=(Rhythm(1, (0,)),)))
+    alike, other = tunes[30:54], [tune(np.random.default_rng(2), 1) for _ in range(24)]
+
+    def written(model, *_):
+        return alike if bool(model.style.rhythms) != is_free_better else other
+
+    monkeypatch.setattr(fitting, "_written", written)
+    best = fit_sampling(model, tunes[:30], ENOUGH)
+    assert best.style.rhythms == (() if is_free_better else model.style.rhythms)
+
+
 def test_a_small_budget_or_no_music_fits_nothing(model, tunes, monkeypatch):
     monkeypatch.setattr(fitting, "_written", lambda *_: pytest.fail("nothing shall be written"))
-    least = (len(CANDIDATES) + 1) * fitting.FEWEST_PIECES
+    least = (len(CANDIDATES) + 2) * fitting.FEWEST_PIECES
     tokens = int(np.median([len(encode(score, QUARTET)) for score in tunes]))
     assert fit_sampling(model, tunes, least * tokens - 1) is None
     assert fit_sampling(model, [], ENOUGH) is None
