@@ -278,8 +278,8 @@ def test_validation_scores_a_sample_in_training_and_all_pieces_at_the_end(tmp_pa
 
 def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(tunes, monkeypatch, capsys):
     found = SamplingOptions(0.8, rhythm_temperature=1.0)
-    fits = iter([lambda: os.kill(os.getpid(), signal.SIGTERM), lambda: found])
-    monkeypatch.setattr("training.finish.fit_sampling", lambda *_: next(fits)())
+    fits = iter([lambda _: os.kill(os.getpid(), signal.SIGTERM), lambda its: its.sampled(found)])
+    monkeypatch.setattr("training.finish.fit_sampling", lambda model, *_: next(fits)(model))
     run, path = arguments("run"), Path("run", "model.safetensors")
     with pytest.raises(SystemExit) as end:
         train.main(run)
