@@ -7,11 +7,12 @@
 The figures are computed with the stored weights, on the held-out splits of the corpus that the
 model was trained on. They are stored in the file, and printed as lines for the table in
 models/README.md; tests compare the two. The rhythms and loops of the training pieces are computed
-again, too (data/rhythms.py, data/loops.py). As at the end of training, --sampling fits the sampling
-options (evaluation/fit_sampling.py), and --critic fits the critic (fit_critic.py): on pieces from
-nothing, or with `--critic tunes` on their openings and what the model adds to training tunes. If
-several models are given that began with the same one, the mean of their weights is stored
-(Wortsman et al. 2022, Model soups); everything else comes from the first.
+again, too (data/rhythms.py, data/loops.py). With --any-rhythm there are no rhythms any more, until
+--sampling fits again how the model samples, as at the end of training (evaluation/fit_sampling.py).
+--critic fits the critic (fit_critic.py): on pieces from nothing, or with `--critic tunes` on their
+openings and what the model adds to training tunes. If several models are given that began with the
+same one, the mean of their weights is stored (Wortsman et al. 2022, Model soups); everything else
+comes from the first.
 """
 
 from argparse import Namespace
@@ -82,7 +83,6 @@ def fitted(model: Model, corpus: Corpus, options: Namespace) -> Style:
     """Return the style of a model with those parts fitted again that the options ask for."""
     pieces = split_scores(corpus, "train", MAX_PIECES)
     its = Style.of(pieces)
-    # those that sample best without stay so until that is fitted again
     draws_rhythms = not options.any_rhythm and (options.sampling or bool(model.style.rhythms))
     own = replace(
         model.style,

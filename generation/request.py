@@ -80,6 +80,10 @@ class Request:
             )
         return model, ConstrainedGrammar(vocabulary, length, constraints, seed, features)
 
+    def is_strict(self, model: Model) -> bool:
+        """Return whether the rules of strict counterpoint hold, as asked or as the model's do."""
+        return self.constraints.in_style(model.style).counterpoint == STRICT
+
     def in_ranges(self, model: Model) -> tuple[Request, dict[int, int]]:
         """Return the request with voices moved by octaves into the ranges of their instruments.
 
@@ -107,8 +111,8 @@ class Request:
 
     def _stays(self, model: Model) -> bool:
         """Return whether all voices stay where they lie, as it matters which note is the lowest."""
-        asked = self.constraints.in_style(model.style)
-        is_harmonic = asked.counterpoint == STRICT or asked.chords or asked.cadence
+        asked = self.constraints
+        is_harmonic = self.is_strict(model) or asked.chords or asked.cadence
         return bool(is_harmonic) and len(model.vocabulary.programs) > 1
 
     def strange_heights(self, model: Model) -> list[str]:

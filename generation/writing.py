@@ -24,7 +24,7 @@ from data.texture import has_regular_bars
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from generation.constrained_grammar import ConstrainedGrammar
-from generation.constraints import STRICT, UNCONSTRAINED, ConstraintError, Constraints
+from generation.constraints import UNCONSTRAINED, ConstraintError, Constraints
 from generation.counterpoint import has_parallels_at
 from generation.given import GivenTokens
 from generation.length import Length
@@ -184,7 +184,7 @@ class Writing:
     """
 
     def __init__(self, model: Model, request: Request) -> None:
-        self._is_strict = request.constraints.in_style(model.style).counterpoint == STRICT
+        self._is_strict = request.is_strict(model)
         request, ways = request.in_ranges(model)
         self._back = {program: -way for program, way in ways.items()}
         self.request, self.pieces = request, list[Piece]()

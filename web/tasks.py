@@ -133,8 +133,9 @@ def write(models: Models, message: Json) -> Iterator[Json]:
     seed = request.seed or no_seed(model.vocabulary)
     yield {
         "begun": json_of(seed.score),
-        "changes": _said([*seed.changes, *request.strange_heights(model)])
-        + request.strange_meters(model),
+        "changes": _said(
+            [*seed.changes, *request.strange_heights(model), *request.strange_meters(model)]
+        ),
         "opens": seed.first_open_step,
         "trained": model.record.step,
     }

@@ -36,7 +36,6 @@ _VELOCITIES = {
 }
 _NAMESPACE = ' xmlns="http://www.music-encoding.org/ns/mei"'
 _ID = "{http://www.w3.org/XML/1998/namespace}id"
-# The MEI is read with another `xmlIdSeed`: ids that come twice may end the process.
 _OPTIONS = {"breaks": "none", "midiNoCue": True}
 _NOISE = 1e-3  # of a quarter note: the error in verovio's sums of durations
 
@@ -63,6 +62,7 @@ def midi_of(kind: str, text: str) -> bytes:
         parts = _take_parts(document)
         _remove_small(document)
         plain = ElementTree.tostring(document, "unicode")
+        # another seed than above, so that no new id is one of the MEI: that may end the process
         toolkit = load_notation(plain, _OPTIONS | {"inputFrom": "mei", "xmlIdSeed": 2})
         timemap = toolkit.renderToTimemap({"includeMeasures": True, "includeRests": True})
         midi = symusic.Score.from_midi(base64.b64decode(toolkit.renderToMIDI()))
