@@ -130,7 +130,8 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """Mask ids that would leave a program silent where it may begin a note.
 
     When its note ends, a program must begin another at once, before any later program does. If
-    programs may rest together, none has to at a step where all notes end.
+    programs may rest together, none has to at a step where all notes end, unless what ends there is
+    given and nothing could be written beside it.
     """
     here, latest, first = one.here, one.latest, rules.words.firsts
     plays, is_open = rules.parts.plays, rules.given.is_open
@@ -148,10 +149,12 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
         may_begin = is_open[min(here.now, last), program]
         if end <= here.now and may_begin and mask[begin : begin + pitch_count].any():
             resting = program
+    all_end = 0 < last_end(one.note_ends) <= soonest
+    follows_given = soonest <= last and not is_open[soonest - 1].any()
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
         forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
-    elif rules.asked.rests_together and 0 < last_end(one.note_ends) <= soonest:
+    elif rules.asked.rests_together and all_end and not follows_given:
         return
     forbid(mask, first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0), first[Kind.NOTE])
     if soonest < here.bar_start + here.bar_length:

@@ -6,7 +6,14 @@ import pytest
 from data.texture import rests
 from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, Constraints
 from generation.length import Length
-from generation.seeds import accompanied, continued, rewritten, seed_from_notes, voices_of
+from generation.seeds import (
+    accompanied,
+    continued,
+    continued_at_once,
+    rewritten,
+    seed_from_notes,
+    voices_of,
+)
 from tests.generation import test_constrained_grammar as cases
 from tests.models import QUARTET, four_parts
 
@@ -44,6 +51,14 @@ def test_all_rest_together():
         np.testing.assert_array_equal(one, other)
         some.append(one.any())
     assert any(some)
+
+
+@pytest.mark.parametrize("how", [TOGETHER, NO_RESTS])
+def test_who_answers_begins_where_the_held_note_ends(how):
+    score = seed_from_notes("C5 D5", QUARTET).score
+    for opens in (30, 48):
+        for answer in pieces(how, continued_at_once(score, QUARTET, opens=opens), bars=2):
+            assert min(onset for onset, *_ in answer.notes.tolist() if onset >= 24) == opens
 
 
 def test_who_joins_a_melody_may_rest_where_it_does():
