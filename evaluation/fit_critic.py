@@ -20,7 +20,7 @@ from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
-PIECES, FEWEST_PIECES = 1_500, 64  # how many pieces are written; how many real ones there must be
+PIECES, FEWEST_PIECES = 1_500, 32  # the most that are written; the fewest of each kind
 LONG_PIECE_BARS = 32  # of longer pieces, the openings are compared, without the ending
 OPENING_BARS = 16
 SHRINKAGE = 0.3  # of the covariance: there are many statistics and few pieces
@@ -41,11 +41,13 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
         None if there are too few pieces, or the budget is too small to write enough.
     """
     real = [score for score in real if len(score.notes) and score.grid.has_meter]
-    if len(real) < FEWEST_PIECES:
+    if not real:
         return None
     is_long = np.median([len(score.bars) for score in real]) > LONG_PIECE_BARS
     if is_long:
-        real = [score.excerpt(0, min(OPENING_BARS, len(score.bars))) for score in real]
+        real = _openings(real)
+    if len(real) < FEWEST_PIECES:
+        return None
     tokens = np.median([len(encode(score, model.vocabulary)) for score in real])
     count = min(PIECES, int(budget // tokens))
     if count < FEWEST_PIECES:
@@ -53,6 +55,18 @@ def fit_critic(model: Model, real: Sequence[Score], budget: int) -> Critic | Non
     plain = without_critic(model)
     written = sample_pieces(plain, typical_lengths(real, count), 0, "Learning to judge")
     return critic_between(written, real, has_ends=not is_long)
+
+
+def _openings(pieces: Sequence[Score]) -> list[Score]:
+    """Return the first bars of pieces; if the pieces are few, as many bars from all over them."""
+    is_few = len(pieces) < FEWEST_PIECES
+    passages = [
+        score.excerpt(first, min(first + OPENING_BARS, len(score.bars)))
+        for score in pieces
+        for first in range(0, max(len(score.bars) - OPENING_BARS, 0) + 1, OPENING_BARS)
+        if is_few or first == 0
+    ]
+    return [passage for passage in passages if len(passage.notes)]
 
 
 def without_critic(model: Model) -> Model:

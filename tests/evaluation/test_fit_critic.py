@@ -42,6 +42,24 @@ def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkey
     assert not IS_KEPT_BACK[list(critic.moves)].any()
     assert fit_critic(model, real, budget=10) is None
     assert fit_critic(model, real[:5], ENOUGH) is None
+    assert fit_critic(model, [EMPTY], ENOUGH) is None
+
+
+def test_long_pieces_are_known_by_their_openings_and_a_few_by_all_their_passages(
+    tmp_path, monkeypatch
+):
+    model = load(untrained(tmp_path / "m.safetensors", QUARTET))
+    monkeypatch.setattr(fitting, "FEWEST_PIECES", 6)
+    monkeypatch.setattr(fitting, "PIECES", 6)
+    compared = []
+    monkeypatch.setattr(fitting, "critic_between", lambda *sets, **_: compared.append(sets))
+    many, few = [four_parts(40)] * 6, [four_parts(50), four_parts(49)]
+    fit_critic(model, many, ENOUGH)
+    fit_critic(model, few, ENOUGH)
+    assert fit_critic(model, few[:1], ENOUGH) is None  # three passages
+    openings, passages = (real for _, real in compared)
+    assert openings == [four_parts(16)] * 6
+    assert passages == [score.excerpt(at, at + 16) for score in few for at in (0, 16, 32)]
 
 
 def test_how_a_piece_ends_says_nothing_before_it_has_ended():

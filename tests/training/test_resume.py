@@ -289,7 +289,10 @@ def test_sampling_that_was_not_fitted_to_the_end_is_fitted_by_going_on(tunes, mo
     assert told.endswith("; to go on, add --ckpt_path last")
     assert load(path).style.temperature is None
     train.main(run)
-    assert load(path).style.temperature == 0.8
+    style = load(path).style
+    assert style.temperature == 0.8
+    steps = "drawn steps of a beat" if style.rhythms else "any step"
+    assert f"with notes on {steps}: these are now its defaults" in capsys.readouterr().out
     train.main(run)  # nothing is left to do
 
 
