@@ -20,7 +20,7 @@ from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
-PIECES, FEWEST_PIECES = 1_500, 32  # the most that are written; the fewest of each kind
+PIECES, FEWEST_PIECES = 1_500, 48  # the most that are written; the fewest of each kind
 LONG_PIECE_BARS = 32  # of longer pieces, the openings are compared, without the ending
 OPENING_BARS = 16
 SHRINKAGE = 0.3  # of the covariance: there are many statistics and few pieces

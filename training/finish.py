@@ -52,11 +52,11 @@ def fitted(content: ModelFile, pl_module: Any, steps: int) -> ModelFile:
         say("the model has learned too little for that: it keeps the default options")
         return content
     sampling = best.sampling
-    steps = "drawn steps of a beat" if best.style.rhythms else "any step"
+    where = "drawn steps of a beat" if best.style.rhythms else "any step"
     say(
         f"its pieces are most like the training pieces at temperature {sampling.temperature:g}, "
         f"rhythm temperature {sampling.rhythm_temperature:g} and top-p {sampling.top_p:g}, with "
-        f"notes on {steps}: these are now its defaults"
+        f"notes on {where}: these are now its defaults"
     )
     critic = fit_critic(best, data.source.some_pieces, budget)
     return replace(content, style_json=to_json(replace(best.style, critic=critic)))
