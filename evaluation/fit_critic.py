@@ -61,7 +61,7 @@ def _openings(pieces: Sequence[Score]) -> list[Score]:
     """Return the first bars of pieces; if the pieces are few, as many bars from all over them."""
     is_few = len(pieces) < FEWEST_PIECES
     passages = [
-        score.excerpt(first, min(first + OPENING_BARS, len(score.bars)))
+        score.excerpt(first, first + OPENING_BARS)
         for score in pieces
         for first in range(0, max(len(score.bars) - OPENING_BARS, 0) + 1, OPENING_BARS)
         if is_few or first == 0

@@ -53,7 +53,7 @@ def fit_sampling(model: Model, real: Sequence[Score], budget: int) -> Model | No
         The model, as it samples best; None if the budget is too small, or no candidate finishes
         its pieces.
     """
-    openings = [s.excerpt(0, min(BARS, len(s.bars))) for s in real if len(s.notes)]
+    openings = [score.excerpt(0, BARS) for score in real if len(score.notes)]
     if not openings:
         return None
     tokens = [len(encode(score, model.vocabulary)) for score in openings]

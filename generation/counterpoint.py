@@ -130,8 +130,7 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """Mask ids that would leave a program silent where it may begin a note.
 
     When its note ends, a program must begin another at once, before any later program does. If
-    programs may rest together, none has to at a step where all notes end, unless what ends there is
-    given and nothing could be written beside it.
+    programs may rest together, none has to at a step where all notes end (`may_all_rest`).
     """
     here, latest, first = one.here, one.latest, rules.words.firsts
     plays, is_open = rules.parts.plays, rules.given.is_open
@@ -149,16 +148,27 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
         may_begin = is_open[min(here.now, last), program]
         if end <= here.now and may_begin and mask[begin : begin + pitch_count].any():
             resting = program
-    all_end = 0 < last_end(one.note_ends) <= soonest
-    follows_given = soonest <= last and not is_open[soonest - 1].any()
     if resting < len(plays):
         forbid(mask, 0, first[Kind.NOTE])
         forbid(mask, first[Kind.NOTE] + (resting + 1) * pitch_count, len(mask))
-    elif rules.asked.rests_together and all_end and not follows_given:
+    elif may_all_rest(rules, one, soonest):
         return
     forbid(mask, first[Kind.POSITION] + max(soonest - here.bar_start + 1, 0), first[Kind.NOTE])
     if soonest < here.bar_start + here.bar_length:
         forbid(mask, first[Kind.END], first[Kind.LENGTH])
+
+
+@compiled_inside
+def may_all_rest(rules: Rules, one: One, step: int) -> bool:
+    """Return whether all programs may rest at the first step where one would have to begin a note.
+
+    They may if all notes end by then, unless these were given and nothing could be written beside
+    them: new music begins at once.
+    """
+    is_open = rules.given.is_open
+    if not (rules.asked.rests_together and 0 < last_end(one.note_ends) <= step):
+        return False
+    return step >= len(is_open) or is_open[step - 1].any()
 
 
 @compiled_inside

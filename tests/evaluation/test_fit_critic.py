@@ -27,10 +27,15 @@ def duet(third, keys):
     return piece(notes, bars=[(4, 4, 48)] * 8)
 
 
-def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkeypatch):
-    model = load(untrained(tmp_path / "m.safetensors", QUARTET))
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A model, from which a critic learns by six pieces."""
     monkeypatch.setattr(fitting, "FEWEST_PIECES", 6)
     monkeypatch.setattr(fitting, "PIECES", 6)
+    return load(untrained(tmp_path / "m.safetensors", QUARTET))
+
+
+def test_real_pieces_are_more_like_real_ones_than_what_noise_is(model, monkeypatch):
     monkeypatch.setattr(fitting, "RARE", 2)
     real = [four_parts(2 + n % 3) for n in range(8)]
     critic = fit_critic(model, real, ENOUGH)
@@ -46,12 +51,10 @@ def test_real_pieces_are_more_like_real_ones_than_what_noise_is(tmp_path, monkey
 
 
 def test_long_pieces_are_known_by_their_openings_and_a_few_by_all_their_passages(
-    tmp_path, monkeypatch
+    model, monkeypatch
 ):
-    model = load(untrained(tmp_path / "m.safetensors", QUARTET))
-    monkeypatch.setattr(fitting, "FEWEST_PIECES", 6)
-    monkeypatch.setattr(fitting, "PIECES", 6)
     compared = []
+    monkeypatch.setattr(fitting, "sample_pieces", lambda *_: [])
     monkeypatch.setattr(fitting, "critic_between", lambda *sets, **_: compared.append(sets))
     many, few = [four_parts(40)] * 6, [four_parts(50), four_parts(49)]
     fit_critic(model, many, ENOUGH)
