@@ -300,7 +300,19 @@ def seed_from_midi(
         changes.append(f"it ends with bar {end}, the last with a note")
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
+    fitted, cut = _without_stuck_notes(fitted)
+    if cut:
+        changes.append(f"cut at its end, as held for over a bar after it: {counted(cut, 'note')}")
     return continued(fitted, vocabulary, changes)
+
+
+def _without_stuck_notes(score: Score) -> tuple[Score, int]:
+    """Cut the notes that sound for more than a bar after the end, and count them."""
+    notes, end = score.notes.copy(), int(score.bar_starts[-1])
+    room = end - notes["onset"]
+    is_stuck = notes["duration"] > room + int(score.bars["length"].max())
+    notes["duration"][is_stuck] = room[is_stuck]
+    return replace(score, notes=notes), int(is_stuck.sum())
 
 
 def given_from_midi(

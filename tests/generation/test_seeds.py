@@ -264,6 +264,15 @@ def test_a_song_without_time_signatures_is_read_with_bars_as_the_model_has_them(
     assert score.notes["onset"].tolist() == [12 * beat for beat in range(12)]
 
 
+def test_a_stuck_note_is_cut_where_the_seed_ends_and_a_tied_one_is_not(tmp_path):
+    stuck, tied = (0, 30 * 48, 36, 80, 42), (36, 48, 60, 80, 41)
+    notes = [stuck, tied, *line(range(72, 80), program=40)]
+    write_midi(piece(notes, bars=[(4, 4, 48)] * 2), tmp_path / "stuck.mid")
+    seed = seed_from_midi(tmp_path / "stuck.mid", QUARTET, bars=1)
+    assert seed.score.notes["duration"].tolist() == [12, 48, 12, 12, 12, 48]
+    assert seed.changes == ("cut at its end, as held for over a bar after it: 1 note",)
+
+
 def test_bars_of_a_meter_that_the_model_has_not_are_no_upbeats(tmp_path):
     """What follows them is in whole bars."""
     notes = [(21 * n, 21, 60 + n, 80, 41) for n in range(2)]
