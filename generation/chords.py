@@ -150,7 +150,7 @@ def find_reach(
             is_free &= note > after and note != held
             if is_free and is_apart:
                 is_free = parts.is_within[note]
-                is_free &= not moves_in_parallel(parts.is_pitched, latest, program, pitch, step)
+                is_free &= not moves_in_parallel(rules, one, program, pitch, step)
             pitch_class = (pitch + parts.lowest_pitch) % OCTAVE
             if is_free and pitch_class == chords.bass[place]:
                 reach[AS_BASS, program] = min(reach[AS_BASS, program], pitch)

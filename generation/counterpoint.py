@@ -120,9 +120,10 @@ def last_end(ends: Ints) -> int:
 
 
 @compiled_inside
-def own_end(ends: Ints, program: int, pitch_count: int) -> int:
+def own_end(rules: Rules, one: One, program: int) -> int:
     """Return when the last of the notes of a program ends."""
-    return last_end(ends[program * pitch_count : (program + 1) * pitch_count])
+    first = program * rules.asked.pitch_count
+    return last_end(one.note_ends[first : first + rules.asked.pitch_count])
 
 
 @compiled_inside
@@ -134,14 +135,14 @@ def never_rest(rules: Rules, one: One, mask: Mask) -> None:
     """
     here, latest, first = one.here, one.latest, rules.words.firsts
     plays, is_open = rules.parts.plays, rules.given.is_open
-    pitch_count, last = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(plays), len(is_open) - 1
+    pitch_count, last = rules.asked.pitch_count, len(is_open) - 1
     kind, soonest = here.kind, NEVER  # when the next program has to begin another note
     is_in_chord = kind == Kind.POSITION or kind == Kind.DURATION or kind == Kind.VELOCITY
     resting = len(plays)  # the first program that would rest from now on
     for program in range(len(plays) - 1, -1, -1):
         end, begin = -1, first[Kind.NOTE] + program * pitch_count
         if latest[ONSET, program] >= 0:
-            end = own_end(one.note_ends, program, pitch_count)
+            end = own_end(rules, one, program)
         may_follow = plays[program] and is_open[min(max(end, 0), last), program]
         if may_follow and end >= here.now + is_in_chord:
             soonest = min(soonest, end)
@@ -187,14 +188,14 @@ def is_parallel(old: int, new: int, old_other: int, new_other: int) -> bool:
 
 
 @compiled_inside
-def moves_in_parallel(is_pitched: Mask, latest: Ints, program: int, pitch: int, now: int) -> bool:
+def moves_in_parallel(rules: Rules, one: One, program: int, pitch: int, now: int) -> bool:
     """Return whether a note that begins now would move in parallel with another program.
 
     Args:
-        is_pitched: (P,) whether each program has pitches.
-        latest: (LATEST, P) what the programs played last, and the given notes that begin now.
+        rules, one: the rules, and the state of one row.
         program, pitch, now: the program and pitch of the note, and its onset.
     """
+    is_pitched, latest = rules.parts.is_pitched, one.latest
     is_new = latest[ONSET, program] == now
     old = latest[PITCH_BEFORE, program] if is_new else latest[PITCH, program]
     end = latest[END_BEFORE, program] if is_new else latest[END, program]
@@ -211,33 +212,27 @@ def moves_in_parallel(is_pitched: Mask, latest: Ints, program: int, pitch: int, 
 
 
 @compiled_inside
-def move_apart(first: Ints, is_pitched: Mask, latest: Ints, now: int, mask: Mask) -> None:
-    """Mask notes with which a program would move in parallel with another."""
-    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // len(is_pitched)
-    for token in range(first[Kind.NOTE], first[Kind.EXTEND]):
-        program, pitch = divmod(token - first[Kind.NOTE], pitch_count)
-        if mask[token] and moves_in_parallel(is_pitched, latest, program, pitch, now):
-            mask[token] = False
+def move_apart(rules: Rules, one: One, notes: Mask) -> None:
+    """Mask notes (N,) with which a program would move in parallel with another."""
+    for note in range(len(notes)):
+        program, pitch = divmod(note, rules.asked.pitch_count)
+        if notes[note] and moves_in_parallel(rules, one, program, pitch, one.here.now):
+            notes[note] = False
 
 
 @compiled_inside
-def meet_given(first: Ints, parts: Parts, beat: int, latest: Ints, here: Row, mask: Mask) -> None:
+def meet_given(rules: Rules, one: One, mask: Mask) -> None:
     """Mask notes that would make a rough seam with the given notes around them.
 
     Next to a given note of the same program, no note is more than LEAP semitones away, except an
     octave. Programs that reach given notes at the same time do not move there in parallel. A note
     that may be the last before a given one is judged when it begins, if the given note comes within
     a beat, or else when its duration is chosen.
-
-    Args:
-        first, parts: the first id of each kind, and the programs.
-        beat: steps of a beat.
-        latest, here: what the programs played last, and where the row stands.
-        mask: (V,), what may come next.
     """
-    given, step, programs = parts.given, min(here.now, len(parts.given) - 1), len(parts.plays)
+    here, latest, parts, first = one.here, one.latest, rules.parts, rules.words.firsts
+    beat, pitch_count, programs = rules.asked.beat, rules.asked.pitch_count, len(parts.plays)
+    given, step = parts.given, min(here.now, len(parts.given) - 1)
     before, after = parts.before[step], parts.after[step]
-    pitch_count = (first[Kind.EXTEND] - first[Kind.NOTE]) // programs
     if here.kind == Kind.NOTE:
         program, pitch = divmod(here.note, pitch_count)
         left = after[program] - here.now
@@ -332,7 +327,7 @@ def closing_triads(key: int) -> tuple[int, int]:
 
 
 @compiled_inside
-def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, int, int, int]:
+def what_sounds(rules: Rules, one: One) -> tuple[int, int, int, int]:
     """Return what sounds now, including given notes that are due, and which program is the bass.
 
     The bass is the program that was lowest before; a program's due note counts instead, if any.
@@ -341,8 +336,8 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
         A bit for each pitch class that sounds; the lowest pitch; the program of the bass; and the
         number of programs that can play in a chord.
     """
-    programs, lowest_pitch = len(parts.plays), parts.lowest_pitch
-    pitch_count = len(ends) // programs
+    parts, latest, ends, now = rules.parts, one.latest, one.note_ends, one.here.now
+    programs, pitch_count = len(parts.plays), rules.asked.pitch_count
     heard, lowest, lowest_before, bass, voices = 0, NEVER, NEVER, programs, 0
     for program in range(programs - 1, -1, -1):
         voices += parts.plays[program] and parts.is_pitched[program]
@@ -354,7 +349,7 @@ def what_sounds(parts: Parts, latest: Ints, ends: Ints, now: int) -> tuple[int, 
             lowest_before, bass = before, program
         for pitch in range(pitch_count if parts.is_pitched[program] else 0):
             if ends[program * pitch_count + pitch] > now or pitch == latest[DUE, program]:
-                heard |= 1 << (pitch + lowest_pitch) % OCTAVE
+                heard |= 1 << (pitch + parts.lowest_pitch) % OCTAVE
                 lowest = min(lowest, pitch)
     return heard, lowest, bass, voices
 
@@ -370,13 +365,13 @@ def find_roots(
     rules: Rules, one: One, can_be: int, bass: int, has_bass: bool, lowest: int, roots: Bools
 ) -> None:
     """Set in `roots` which pitches the bass may begin as the root of a triad in `can_be`."""
-    parts, latest, now = rules.parts, one.latest, one.here.now
+    parts, now = rules.parts, one.here.now
     for pitch in range(len(roots)):
         is_root = can_be >> 2 * ((pitch + parts.lowest_pitch) % OCTAVE) & 3 > 0
         note = bass * len(roots) + pitch
         may_play = parts.is_within[note] and rules.is_playable[note]
         may_be = is_root and not has_bass and pitch <= lowest and may_play
-        roots[pitch] = may_be and not moves_in_parallel(parts.is_pitched, latest, bass, pitch, now)
+        roots[pitch] = may_be and not moves_in_parallel(rules, one, bass, pitch, now)
 
 
 @compiled_inside
@@ -389,7 +384,7 @@ def leads_to_root(
     for under in range(pitch + 1):
         if roots[under] and (under + parts.lowest_pitch) % OCTAVE == root:
             latest[DUE, bass] = under
-            found |= not moves_in_parallel(parts.is_pitched, latest, program, pitch, now)
+            found |= not moves_in_parallel(rules, one, program, pitch, now)
     latest[DUE, bass] = due
     return found
 
@@ -411,13 +406,13 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
     Returns:
         Whether some are left.
     """
-    parts, latest, ends, now = rules.parts, one.latest, one.note_ends, one.here.now
+    parts, latest, now = rules.parts, one.latest, one.here.now
     fits, roots, is_open = scratch[0], scratch[1], rules.given.is_open
     lowest_pitch, pitch_count = parts.lowest_pitch, rules.asked.pitch_count
     is_pitched, programs = parts.is_pitched, len(parts.plays)
-    heard, lowest, bass, voices = what_sounds(parts, latest, ends, now)
+    heard, lowest, bass, voices = what_sounds(rules, one)
     has_bass = bass < programs and is_pitched[bass]
-    has_bass = has_bass and (latest[DUE, bass] >= 0 or own_end(ends, bass, pitch_count) > now)
+    has_bass = has_bass and (latest[DUE, bass] >= 0 or own_end(rules, one, bass) > now)
     begins_bass = not has_bass and notes[bass * pitch_count : (bass + 1) * pitch_count].any()
     own_root = (lowest + lowest_pitch) % OCTAVE if has_bass else -1
     can_be = triads_with(heard, own_root) & triads
@@ -448,7 +443,7 @@ def find_triad(rules: Rules, one: One, triads: int, scratch: Bools, notes: Mask)
             fits[note] = fit
             is_any |= fit
         may_begin = is_open[min(now, len(is_open) - 1), program] and is_pitched[program]
-        may_begin &= parts.plays[program] and own_end(ends, program, pitch_count) <= now
+        may_begin &= parts.plays[program] and own_end(rules, one, program) <= now
         may_begin &= rules.asked.has_no_rests or latest[ONSET, program] >= 0  # it has played before
         is_last &= program == bass or not may_begin  # only the bass may still begin a note after it
     for note in range(len(notes) if is_any or triads == ANY_TRIAD else 0):

@@ -82,7 +82,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
             latest[DUE, program] = parts.given[min(now, len(parts.given) - 1), program]
     if asked.is_strict:
         if takes_note:
-            move_apart(first, parts.is_pitched, latest, now, mask)
+            move_apart(rules, one, notes)
             keep_or_yield(mask, before, due, notes)
             if has_chords:
                 leave_chord_apart(rules, one, mask)
@@ -94,7 +94,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
         keep_ending(rules, one, scratch, due, mask)
     if asked.is_strict:
         if asked.given_bars and (takes_note or is_in_note):
-            meet_given(first, parts, asked.beat, latest, here, mask)
+            meet_given(rules, one, mask)
             keep_or_yield(mask, before, due, mask)
         if takes_note:
             for note in range(len(notes)):
@@ -139,7 +139,7 @@ def keep_rhythm(rules: Rules, one: One, mask: Mask) -> None:
         mask[token] &= steps[(token - first[Kind.POSITION]) % beat]
     if here.kind != Kind.NOTE and here.kind != Kind.EXTEND:
         return
-    last = own_end(one.note_ends, here.note // pitch_count, pitch_count)
+    last = own_end(rules, one, here.note // pitch_count)
     for token in range(first[Kind.DURATION], first[Kind.VELOCITY]):
         length = here.extends * longest + token - first[Kind.DURATION] + 1
         end = here.now - here.bar_start + length
@@ -465,7 +465,7 @@ def close(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) -> None:
             is_known = has_key or triads == ANY_TRIAD
             if is_known and find_triad(rules, one, triads, scratch, notes):
                 break
-        heard, lowest, _, _ = what_sounds(rules.parts, one.latest, one.note_ends, now)
+        heard, lowest, _, _ = what_sounds(rules, one)
         is_whole = is_triad(heard, lowest + rules.parts.lowest_pitch)
         if not is_whole and any_pitched(rules.parts, notes, 0):
             forbid(mask, first[Kind.END], first[Kind.LENGTH])
