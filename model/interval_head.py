@@ -10,7 +10,7 @@ from model.config import CLASSES, REACH, STEPS, interval_rows
 # In semitones, a note is counted from three references: what its program had before, what its
 # program would have next if it repeated itself, and the latest note. Within the octave, it is
 # counted from three more: the lowest note that sounds, the lowest before, and the tonic.
-THREE = 3
+REFERENCES = 3
 
 
 class IntervalHead(nn.Module):
@@ -64,8 +64,8 @@ class IntervalHead(nn.Module):
         Returns:
             float (B, T, P N).
         """
-        P, N = self.n_programs, self.n_pitches
-        sizes = (THREE * P * STEPS, THREE * P * CLASSES, P * OCTAVE, P * self.n_classes)
+        P, N, counts = self.n_programs, self.n_pitches, REFERENCES * self.n_programs
+        sizes = (counts * STEPS, counts * CLASSES, P * OCTAVE, P * self.n_classes)
         steps, classes, parallels, verticals = self.table(x).split_with_sizes(sizes, dim=-1)
         widths = (2 * P, 1, SHARED_REFERENCES - 1)
         mine, latest, others = torch.split_with_sizes(references, widths, dim=-1)
@@ -99,7 +99,7 @@ class IntervalHead(nn.Module):
         B, T, count = references.shape
         rows = row.index_select(0, references.flatten()).view(B, T, count, -1)
         logits = by_row.view(B, T, count, -1).gather(-1, rows)  # (B, T, 3 P, M)
-        return logits.view(B, T, THREE, -1, row.shape[1]).sum(dim=2)
+        return logits.view(B, T, REFERENCES, -1, row.shape[1]).sum(dim=2)
 
     def _verticals(self, by_row: Tensor, sounding: Tensor) -> Tensor:
         """Return logits (B, T, P, 12) of pitch classes, summed over all that sounds.

@@ -22,11 +22,11 @@ from data.tokens.given import VOICE_WIDTH
 from data.tokens.vocabulary import Kind, Vocabulary
 from model.config import CLASSES, STEPS
 from model.decoder import Decoder
+from model.interval_head import REFERENCES
 
 Axis = tuple[Ints, int]  # for each of our places, that of the trained model; and how many it has
 
 MIDDLE_C = 60
-REFERENCES = 3  # of the interval head
 
 
 class Meanings:
