@@ -85,18 +85,15 @@ def _voices(piece: stream.Score) -> dict[str, stream.Part]:
     return {name: parts[first_words.index(name)] for name in PROGRAMS}
 
 
-def _bar_lines(voice: stream.Part) -> list[embedded.Quarters]:
-    """Return where the measures of a voice begin, and the end of the last."""
-    return [*(measure.offset for measure in voice[stream.Measure]), voice.highestTime]
-
-
 def _bars(voice: stream.Part) -> list[embedded.Bar]:
     """Return the bars. Two measures that only a printed line divides, 7 and 7a, are one bar."""
     bars: list[embedded.Bar] = []
     signature: Any = None  # the first measure has one
     is_closed = True
-    lines = _bar_lines(voice)
-    for measure, start, end in zip(voice[stream.Measure], lines, lines[1:], strict=False):
+    measures = [*voice[stream.Measure]]
+    ends = [*(measure.offset for measure in measures[1:]), voice.highestTime]
+    for measure, end in zip(measures, ends, strict=True):
+        start = measure.offset
         signature = measure.timeSignature or signature
         whole = signature.barDuration.quarterLength
         # a repeat sign, a double bar or a new meter separates two bars
