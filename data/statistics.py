@@ -24,7 +24,6 @@ from data.extremes import note_density
 from data.keys import KEY_PROFILES, high_to_low, pitched_notes
 from data.score import BAR, NOTE, Grid, Score
 
-Numbers: TypeAlias = Reals
 Figures: TypeAlias = dict[str, float]  # by their names
 
 VERSION = 1  # raised when a statistic changes, since critics (data/critic.py) weigh them
@@ -106,7 +105,7 @@ class Line:
     onset: Ints
     end: Ints
     pitch: Ints
-    place: Numbers  # place in the bar, in beats
+    place: Reals  # place in the bar, in beats
 
     @cached_property
     def steps(self) -> Ints:
@@ -623,7 +622,7 @@ def _repetition(music: Music) -> Figures:
         items = np.column_stack([place, *(notes[name] for name in names)])
         number = np.unique(items, axis=0, return_inverse=True)[1].reshape(-1)
         bars = [{*number[begin:end].tolist()} for begin, end in pairwise(begins)]
-        likest, alike = np.zeros(len(bars)), list[Numbers]()
+        likest, alike = np.zeros(len(bars)), list[Reals]()
         for apart in range(1, MOST_BARS_APART + 1):
             pairs = zip(bars, bars[apart:], strict=False)
             shared = np.array([len(one & other) / max(len(one | other), 1) for one, other in pairs])
@@ -687,7 +686,7 @@ NAMES = [*_by_name(Music(_ALL))]
 IS_OF_ENDING = np.array([name.startswith("ending: ") for name in NAMES])  # (F,)
 
 
-def statistics(music: Music) -> Numbers:
+def statistics(music: Music) -> Reals:
     """Return (F,): the statistics of a piece in the order of NAMES; NaN if not defined."""
     found = _by_name(music) if len(music.score.notes) else {}
     return np.array([found.get(name, np.nan) for name in NAMES], dtype=np.float64)

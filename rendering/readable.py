@@ -51,12 +51,12 @@ def rounded(
     return begins, np.minimum(np.maximum(ends, begins + step), last)
 
 
-def _nearest(times: Ints, step: Ints) -> Ints:
+def _nearest(times: Ints, step: Ints | int) -> Ints:
     return np.asarray((times + step // 2) // step * step)
 
 
 def _error(times: Ints, step: int) -> Ints:
-    return np.asarray(np.abs(times - (times + step // 2) // step * step))
+    return np.asarray(np.abs(times - _nearest(times, step)))
 
 
 def joined_chords(onset: Ints, end: Ints, program: Ids, quarter: int) -> Ints:
