@@ -70,7 +70,7 @@ def hints_of(kind: Any) -> dict[str, Any]:
     return _hints(kind)
 
 
-_hints = cache(partial(get_type_hints, include_extras=True))
+_hints = cache(partial(get_type_hints, include_extras=True))  # mypy would not hash a dataclass
 
 
 def comments_of(kind: type) -> dict[str, str]:
