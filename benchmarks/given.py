@@ -45,7 +45,7 @@ from benchmarks.cadences import closes_on_tonic, ends_on_tonic, estimate_key
 from benchmarks.models import add_corpus, model_and_corpus
 from benchmarks.tables import head, parser_of, row
 from common.arrays import Bools, Ids, Reals, Records
-from common.interface import PAD
+from common.interface import PAD, SideArrays
 from data.corpus.corpus import SPLITS, Corpus
 from data.harmony import chords_of, ends_on_triad, final_chord
 from data.instrument_names import instrument_name
@@ -53,7 +53,6 @@ from data.keys import Key, key_pitch_classes, melody_key, pitched_notes
 from data.score import DRUMS, Score
 from data.statistics import REST, Music
 from data.tokens.augment import programs_of
-from data.tokens.features import SideArrays
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from common.arrays import Ids
+
 Array = TypeVar("Array")
 Other = TypeVar("Other")
 
@@ -59,3 +61,6 @@ class SideInput(NamedTuple, Generic[Array]):
     def map(self, function: Callable[[Array], Other]) -> SideInput[Other]:
         """Apply a function to each of the arrays."""
         return SideInput(*map(function, self))
+
+
+SideArrays = SideInput[Ids]

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from common.arrays import Bools, Ids, Ints
+from common.interface import SideArrays
 from data.chords import Span
 from data.ensembles import FEW_TOGETHER
 from data.harmony import joined
 from data.keys import Key, key_number
 from data.tokens.chords import ToldChords, told_chords
 from data.tokens.cursor import at_start, record
-from data.tokens.features import SideArrays, SideFeatures
+from data.tokens.features import SideFeatures
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary
 from data.tokens.windows import read_windows

@@ -11,13 +11,14 @@ import numpy as np
 
 from common.arrays import Bools, Ids, Reals
 from common.cli import say
+from common.interface import SideArrays
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
 from data.corpus.corpus import Corpus, CorpusError, CorpusOptions, open_corpus
 from data.score import Score
 from data.style import Style
 from data.tokens.context import LEAST_CONTEXT, rebase
-from data.tokens.features import SideArrays, SideFeatures, has_harmony
+from data.tokens.features import SideFeatures, has_harmony
 from data.tokens.grammar import Grammar
 from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import Constraints

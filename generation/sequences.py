@@ -17,7 +17,7 @@ import numpy as np
 
 from common.arrays import Bools, Ids, Ints
 from common.files import write_atomically
-from common.interface import PAD
+from common.interface import PAD, SideArrays
 from common.typed_json import from_json
 from data.batches.id_sequences import FIRST_ID, IdVocabulary, rebase
 from data.tokens.vocabulary import Kind
@@ -28,7 +28,6 @@ from model.network import Network
 from model.record import TrainingRecord
 from model.sampling import sample
 from model.serialization import ModelFileError, load_model_file
-from model.steps import SideArrays
 
 LONGEST = 10_000  # ids after which a sequence ends if the model does not end it
 ROWS = 64  # sequences that are written side by side

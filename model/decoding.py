@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from common.arrays import Floats, Ids
-from common.interface import SideInput
+from common.interface import SideArrays, SideInput
 from model.decoder import Decoder
 from model.network import Network
-from model.steps import SideArrays
 
 
 class PlainSteps:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats, Ids, Ints, Reals
 from common.compiled import compiled, compiled_inside, compiled_inside_with_arrays
-from common.interface import ENDS, PAD, SideInput
+from common.interface import ENDS, PAD, SideArrays, SideInput
 from model.config import END_ROWS, LONGEST, NEAR, DecoderConfig, interval_rows
 from model.interval_loops import Notes, add_intervals
 from model.network import Network
-from model.steps import SideArrays
 
 CHUNK = 64  # most tokens at once, so that all between layers stays in the processor's cache
 ZERO, ONE = np.float32(0), np.float32(1)

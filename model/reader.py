@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from common.arrays import Bools, Floats, Ids
-from model.steps import SideArrays, Steps, joined, right_aligned
+from common.interface import SideArrays
+from model.steps import Steps, joined, right_aligned
 
 Rebase = Callable[[Ids], Ids]  # the whole history of a row -> a shorter prompt in its place
 

@@ -11,10 +11,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from common.arrays import Bools, Ids, Ints, Reals
-from common.interface import PAD
+from common.interface import PAD, SideArrays
 from model.config import SamplingOptions
 from model.reader import Reader, Rebase
-from model.steps import SideArrays, Steps
+from model.steps import Steps
 from model.temperature import (
     Logits,
     allowed_alone,

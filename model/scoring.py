@@ -20,9 +20,9 @@ import numpy as np
 
 from common.arrays import Bools, Floats, Ids, Ints, Reals
 from common.compiled import compiled
-from common.interface import PAD
+from common.interface import PAD, SideArrays
 from model.reader import Rebase
-from model.steps import Scorer, SideArrays
+from model.steps import Scorer
 
 
 class Row(NamedTuple):

@@ -8,10 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from common.arrays import Floats, Ids, Ints
-from common.interface import PAD, SideInput
+from common.interface import PAD, SideArrays, SideInput
 from model.config import DecoderConfig
-
-SideArrays = SideInput[Ids]
 
 
 class Scorer(Protocol):

@@ -14,13 +14,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from common.arrays import Ids
-from common.interface import SideInput
+from common.interface import SideArrays, SideInput
 from data.batches.id_sequences import IdSequences, IdVocabulary, SequenceBatches, open_id_sequences
 from data.batches.options import DataOptions
 from data.batches.windows import MusicBatches, WholePieces
 from data.corpus.corpus import Corpus, CorpusError, open_corpus
 from data.tokens.context import LEAST_CONTEXT
-from data.tokens.features import SideArrays
 from data.tokens.vocabulary import Vocabulary
 
 GRACE_SECONDS = 30  # for which a worker goes on after a signal to end

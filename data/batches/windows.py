@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 
 from common.arrays import Bools, Ints, Reals
-from common.interface import NOT_SCORED, PAD
+from common.interface import NOT_SCORED, PAD, SideArrays
 from data.batches.cutting import WindowCutter, ids_and_targets
 from data.batches.options import DataOptions
 from data.batches.written import read_written
@@ -34,7 +34,7 @@ from data.tokens.augment import (
 from data.tokens.bag import NO_PITCH
 from data.tokens.chords import ToldChords, told_chords
 from data.tokens.context import bar_lengths, rebase
-from data.tokens.features import Context, SideArrays, SideFeatures
+from data.tokens.features import Context, SideFeatures
 from data.tokens.given import GivenNotes
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import decode, decode_parts

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.arrays import Bools, Ids, Ints
+from common.arrays import Bools, Ints
 from common.compiled import compiled, compiled_inside
-from common.interface import ENDS, OCTAVE, SHARED_REFERENCES, SideInput
+from common.interface import ENDS, OCTAVE, SHARED_REFERENCES, SideArrays, SideInput
 from data.followed_keys import follow_key
 from data.keys import KEY_PROFILES
 from data.tokens import echo
@@ -29,8 +29,6 @@ from data.tokens.cursor import Cursor, Cursors, advance, at_start, records
 from data.tokens.echo import ECHO_WIDTH, Lines
 from data.tokens.given import VOICE_WIDTH, Given, GivenNotes, first_to_come, gathered, tell_given
 from data.tokens.vocabulary import NEVER, Kind, Vocabulary, Words
-
-SideArrays = SideInput[Ids]
 
 MAX_BARS_TO_FOLLOW = 16  # the most bars to follow that are told apart
 MOST_HALVES = 16  # the most half beats (or half seconds) before an ending that are told apart
