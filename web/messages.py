@@ -166,22 +166,17 @@ def piece_of(message: Json) -> PagePiece:
     grid: Grid = _checked(Grid, counts | named, "piece")
     if not len(bars) or len(bars) != len(tempo):
         raise MessageError("a piece must have bars, each with its tempo")
-    numerator, denominator, length = bars.T
-    if np.any((numerator < 1) | (numerator > 64) | ~np.isin(denominator, (1, 2, 4, 8, 16, 32, 64))):
-        raise MessageError("a bar must have a meter from 1/64 to 64/1")
-    if np.any((length < 1) | (length > grid.bar_steps(numerator, denominator))):
-        raise MessageError("a bar must not be longer than its meter says")
     if np.any((tempo < TEMPO_LEVELS[0]) | (tempo > TEMPO_LEVELS[-1])):
         raise MessageError(f"a tempo must lie from {TEMPO_LEVELS[0]} to {TEMPO_LEVELS[-1]}")
     least, most = np.array(_NOTE_LIMITS).T
-    if np.any((notes < least) | (notes > most)) or np.any(notes[:, 0] >= length.sum()):
+    if np.any((notes < least) | (notes > most)) or np.any(notes[:, 0] >= bars[:, 2].sum()):
         raise MessageError("a note lies outside of what a piece can hold")
-    program, is_part = notes[:, 4], notes[:, 4] < DRUMS
-    if np.any(is_part & (program >= len(grid.parts)) if grid.parts else program > DRUMS):
+    program = notes[:, 4]
+    if grid.parts and np.any((program >= len(grid.parts)) & (program < DRUMS)):
         raise MessageError("a note has a program that no part of the piece has")
     rows = np.array([tuple(row) for row in notes[:, :5].tolist()], dtype=NOTE)
     bar_rows = np.array([tuple(bar) for bar in bars.tolist()], dtype=BAR)
-    try:
+    try:  # all else that no piece can have is refused there
         score = canonical(rows, bar_rows, tempo, grid)[0]
     except ValueError as error:
         raise MessageError(str(error)) from None

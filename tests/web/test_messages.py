@@ -42,6 +42,11 @@ def test_a_piece_comes_back_as_it_went_out(seed, grid):
     assert np.array_equal(piece.is_own, is_own)
 
 
+@pytest.mark.parametrize("bar", [[65, 32, 98], [3, 128, 1], [255, 128, 96]])
+def test_a_piece_may_have_any_meter_that_a_file_can_have(bar):
+    assert json_of(piece_of({"piece": a_piece(bars=[bar])}).score)["bars"] == [bar]
+
+
 def test_a_request_says_what_to_write():
     request = write_request(a_request(how="rewrite", bars=[0, 1], programs=[40, 42]))
     assert (request.how, request.bars, request.programs) == ("rewrite", (0, 1), (40, 42))
