@@ -23,10 +23,12 @@ from training.tensorboard import MusicMonitor
 
 
 def test_a_run_leaves_a_model_that_generates(tunes, capsys):
-    fit("--run", "runs/one", "--model.n_layer", 2)
-    run = Path("runs/one")
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"to write with it: generate.py --checkpoint {run / 'model.safetensors'}"
+    fit("--run", "runs/number one/", "--model.n_layer", 2)
+    run = Path("runs/number one")
+    out = capsys.readouterr().out
+    assert "another run" not in out
+    last = out.splitlines()[-1]
+    assert last == f"to write with it: generate.py --checkpoint '{run / 'model.safetensors'}'"
     model = generate.load(run / "model.safetensors")
     assert model.network.config.n_layer == 2
     assert model.record.step in (10, 20)

@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import platform
+import shlex
 import signal
 import threading
 import warnings
@@ -105,7 +106,7 @@ def settled(subcommand: str, options: RunOptions, held: ExitStack) -> tuple[RunO
         trainer = replace(trainer, precision=fast_precision(trainer.accelerator))
     if subcommand == "fit":
         run = str(checkpoints.run_folder(Path(run), name, held))
-        if run != options.run:
+        if run != str(Path(options.run)):
             say(f"{options.run} holds another run, so this one goes to {run}")
     else:
         name = name or "last"
@@ -188,7 +189,7 @@ def make_run(subcommand: str, options: RunOptions) -> None:
             keep_settings(options)
         getattr(trainer, subcommand)(module, datamodule=data, ckpt_path=options.ckpt_path)
         if subcommand == "fit":
-            model = Path(options.run) / checkpoints.MODEL_NAME
+            model = shlex.quote(str(Path(options.run) / checkpoints.MODEL_NAME))
             say(f"to write with it: generate.py --checkpoint {model}")
 
 
