@@ -423,7 +423,11 @@ def rewrite_from_midi(
         asked = f"bar {first}" if first == end else f"bars {first}-{end}"
         raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
     programs = [program_of(voice, vocabulary) for voice in voices]
-    programs = programs or np.unique(fitted.notes["program"]).tolist()
+    there = np.unique(fitted.notes["program"]).tolist()
+    if absent := np.setdiff1d(programs, there).tolist():
+        names = " or ".join(instrument_name(program, vocabulary.grid) for program in absent)
+        changes.append(f"it has no notes of {names} to rewrite")
+    programs = programs or there
     # a bar whose meter the vocabulary lacks may have become several bars
     begin, stop = np.searchsorted(fitted.bar_starts, lines[[first - 1 + upbeat, end + upbeat]])
     seed = rewritten(fitted, vocabulary, range(begin, stop), programs)

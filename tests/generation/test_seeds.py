@@ -185,6 +185,7 @@ def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
     assert np.flatnonzero(~odd.is_closed).tolist() == list(range(21, 42))
     seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3), voices=(1, 4))
     assert np.flatnonzero(seed.is_open.any(axis=1)).tolist() == [0, 3]
+    assert seed.changes == ("it has no notes of Violin or Contrabass to rewrite",)
 
 
 def test_bars_that_cannot_be_rewritten_are_refused(tmp_path):
