@@ -293,6 +293,7 @@ def seed_from_midi(
     if not len(part.notes):
         where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
+    vocabulary = UNCONSTRAINED.retimed(vocabulary, part)  # its tempo, not that of the first bar
     fitted, changes = adapt_score(part, vocabulary)
     changes = apart + changes
     end = begin + len(part.bars) - upbeat  # the number of its last bar

@@ -80,6 +80,16 @@ def test_tracks_of_a_program_that_is_unknown_are_voices_apart():
 RESTS = piece([(0, 12, 60, 80, 40), (192, 12, 62, 80, 40)], [(4, 4, 48)] * 5, 80)
 
 
+def test_a_seed_has_the_tempo_of_its_own_bars(tmp_path):
+    score = tune(tmp_path / "tune.mid")
+    tempo_bpm = np.repeat([80, 140], [2, len(score.bars) - 2])
+    write_midi(replace(score, tempo_bpm=tempo_bpm), tmp_path / "faster.mid")
+    for from_bar in (1, 3):
+        seed = seed_from_midi(tmp_path / "faster.mid", QUARTET, bars=2, from_bar=from_bar)
+        assert set(seed.score.tempo_bpm.tolist()) == {tempo_bpm[from_bar - 1]}
+        assert seed.changes == ()
+
+
 def test_a_seed_that_rests_before_its_bars_are_over_says_so(tmp_path):
     write_midi(RESTS, tmp_path / "rests.mid")
     seed = seed_from_midi(tmp_path / "rests.mid", QUARTET, bars=3)
