@@ -134,8 +134,8 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--bars-to-rewrite", metavar="N-M", type=_bars, help=bars)
     voices = (
         "which of the model's instruments, by number or name, play the melody of\n"
-        "the seed, or the voices that are harmonized (default: 1, the first); or are\n"
-        "rewritten (default: those in the piece)"
+        "the seed, or the voices that are harmonized (default: the highest of the\n"
+        "usual ones); or are rewritten (default: those in the piece)"
     )
     group.add_argument("--voices", "--voice", metavar="N", nargs="+", type=_player, help=voices)
 

@@ -34,7 +34,7 @@ class Length:
     """
 
     bars: int | None = None  # bars; seconds, if the model has no bars
-    seconds: float | None = None  # seconds, at one tempo
+    seconds: float | None = None  # seconds, at one tempo, and on to the end of the bar
     notes: int | None = None  # notes
     endless: bool = False
 
