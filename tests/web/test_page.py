@@ -390,6 +390,47 @@ def test_a_link_in_the_address_is_gone_when_the_music_is_another(tab, address):
     assert (36, 40, 72) in notes(tab)
 
 
+def listed(tab, words):
+    """Waits until an earlier session is listed that begins with words, and gives its value."""
+    options = "[...document.querySelectorAll('#latest option')]"
+    return tab.until(f"{options}.find(its => its.text.startsWith('{words}'))?.value")
+
+
+def test_a_link_opens_in_a_page_that_is_open_and_what_was_there_stays(tab):
+    play_three(tab)
+    tab.click("#copy-link")
+    link = tab.until("location.hash.length > 3 && location.href")
+    tab.click('[data-pitch="72"]')
+    tab.until("etude.isKept")
+    tab.ask(f"location.href = '{link}'")
+    says(tab, "as it was when the link was made")
+    assert notes(tab) == {(0, 40, 60), (12, 40, 64), (24, 40, 67)}
+    tab.click('[data-pitch="74"]')
+    tab.until("etude.isKept")
+    tab.choose("#latest", listed(tab, "C4 E4 G4 C5"))
+    tab.until("etude.piece().notes.some(note => note[2] === 72)")
+
+
+def test_what_two_tabs_make_of_one_tune_stays_when_one_opens_that_of_the_other(tab, address):
+    play_three(tab)
+    tab.until("etude.isKept")
+    own = tab.ask("sessionStorage.getItem('etude.session')")
+    tab.ask("sessionStorage.clear()")  # another tab, which has the latest
+    open_page(tab, address)
+    says(tab, "as you left it")
+    tab.click('[data-pitch="72"]')
+    tab.until("etude.isKept")
+    tab.ask(f"sessionStorage.setItem('etude.session', {json.dumps(own)})")
+    open_page(tab, address)
+    says(tab, "as you left it")
+    tab.click('[data-pitch="74"]')
+    tab.until("etude.isKept")
+    for other, pitch in (("C4 E4 G4 C5", 72), ("C4 E4 G4 D5", 74)):
+        tab.choose("#latest", listed(tab, other))
+        tab.until(f"etude.piece().notes.at(-1)[2] === {pitch} && etude.isKept")
+        assert tab.ask("document.querySelectorAll('#latest option').length") == 2
+
+
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
     tab.phone()
     type_in(tab, "C4:4 E4:4 G4:4 C5:4 " * 2)

@@ -8,21 +8,20 @@ import { post } from "./server.js";
 import { inWords } from "./piece.js";
 import { selectedPiece, selectedWords } from "./stage.js";
 import { Session } from "./session.js";
-import { keep, kept, listed, nameOfTab } from "./store.js";
+import { keep, kept, listed, nameOfTab, newName } from "./store.js";
 
 /**
  * @import { State } from "./session.js"
- * @import { Kept } from "./store.js"
  */
 
 /** @type {State | undefined} the state that is kept, or is being kept */
 let latest;
 let text = ""; // that is kept
-const tab = nameOfTab();
+let tab = nameOfTab();
 const IN_DUET = 5000; // milliseconds: to keep a long session takes a tenth of a second
 let later = 0;
 let isBusy = false;
-/** @type {Session[]} as they are to be kept, of each tune the latest */
+/** @type {{ id: string, as: Session }[]} as they are to be kept, of each name the latest */
 const waiting = [];
 
 /** What is kept besides the session's states. */
@@ -35,18 +34,10 @@ const around = () => ({
 });
 
 /**
- * The session as the browser keeps it.
+ * The name under which a session is kept.
  * @param {State} state
- * @param {string} text
- * @returns {Kept}
  */
-const entryOf = ({ tune, piece }, text) => ({
-  id: `${tune}/${tab}`,
-  when: Date.now(),
-  notes: piece.notes.length,
-  about: inWords(piece),
-  text,
-});
+const idOf = ({ tune }) => `${tune}/${tab}`;
 
 /** Keeps the session as it has become; a link in the address is of another one now. */
 async function keepSoon() {
@@ -56,13 +47,16 @@ async function keepSoon() {
   if (!now || page.writing) return;
   if (location.hash) history.replaceState(null, "", location.pathname);
   latest = now;
-  if (waiting.at(-1)?.now?.tune === now.tune) waiting.pop();
-  waiting.push(session.copy());
+  const id = idOf(now);
+  if (waiting.at(-1)?.id === id) waiting.pop();
+  waiting.push({ id, as: session.copy() });
   if (isBusy) return;
   isBusy = true;
-  for (let next = waiting.shift(); next?.now; next = waiting.shift()) {
-    text = await textOf(next, around(), KEPT);
-    setHidden(byId("is-kept"), !keep(entryOf(next.now, text)));
+  for (let next = waiting.shift(); next?.as.now; next = waiting.shift()) {
+    const { piece } = next.as.now;
+    text = await textOf(next.as, around(), KEPT);
+    const about = { when: Date.now(), notes: piece.notes.length, about: inWords(piece) };
+    setHidden(byId("is-kept"), !keep({ id: next.id, ...about, text }));
   }
   isBusy = false;
   setHidden(byId("is-not-kept"), !byId("is-kept").hidden);
@@ -72,11 +66,14 @@ async function keepSoon() {
 /** Whether what there is has been kept. */
 export const isKept = () => !isBusy && latest === session.now;
 
+const linked = () => location.hash.match(/^#s=([\w-]+)$/)?.[1];
+
 /** Brings back what a link in the address holds, or what this browser has kept. */
 export async function restore() {
-  const link = location.hash.match(/^#s=([\w-]+)$/)?.[1];
+  const link = linked();
   text = link ?? kept()?.text ?? "";
   if (!text) return;
+  if (link) tab = newName(); // what was kept of the same tune stays beside it
   try {
     await bringBack(await said(text, link ? LINK : KEPT));
     if (link) say("The session is as it was when the link was made.");
@@ -84,14 +81,16 @@ export async function restore() {
       say("Your music is as you left it. New starts an empty page.");
     list();
   } catch {
-    const what = link ? "link in the address" : "session that was kept here";
-    say(`The ${what} is damaged and cannot be opened.`, true);
+    sayDamaged(link ? "link in the address" : "session that was kept here");
   }
 }
 
+/** @param {string} what */
+const sayDamaged = (what) => say(`The ${what} is damaged and cannot be opened.`, true);
+
 /** Lists the latest sessions, but for the one that is shown. */
 function list() {
-  const id = session.now && entryOf(session.now, "").id;
+  const id = session.now && idOf(session.now);
   const others = listed().filter(
     (entry) => entry.notes > 0 && entry.id !== id && entry.text !== text,
   );
@@ -104,19 +103,42 @@ function list() {
   setOff(field("latest"), !others.length);
 }
 
+/**
+ * Keeps what there is, and goes over to another session: one that is not this tab's own is kept
+ * under a new name, since this tab may have kept something else of the same tune.
+ * @param {any} data
+ * @param {boolean} isOwn
+ */
+async function goOver(data, isOwn) {
+  tell("settle");
+  await keepSoon();
+  page.cursor = 0;
+  if (!isOwn) tab = newName();
+  await bringBack(data);
+  await keepSoon();
+}
+
 /** @param {string} id */
 async function open(id) {
   const entry = listed().find((each) => each.id === id);
   if (!entry) return;
-  tell("settle");
-  await keepSoon();
   try {
-    page.cursor = 0;
-    await bringBack(await said(entry.text, KEPT));
-    await keepSoon();
+    await goOver(await said(entry.text, KEPT), id.endsWith(`/${tab}`));
     say(`${entry.about}. What you had here is now under Earlier.`);
   } catch {
-    say("That session is damaged and cannot be opened.", true);
+    sayDamaged("session");
+  }
+}
+
+/** Opens a link that was put into the address of a page that is open. */
+async function openLink() {
+  const link = linked();
+  if (!link) return;
+  try {
+    await goOver(await said(link, LINK), false);
+    say("The session is as it was when the link was made.");
+  } catch {
+    sayDamaged("link in the address");
   }
 }
 
@@ -176,6 +198,7 @@ byId("text").addEventListener("input", keepSoon);
 byId("copy-link").addEventListener("click", copyLink);
 field("latest").addEventListener("change", () => open(field("latest").value));
 field("latest").addEventListener("pointerdown", list);
+addEventListener("hashchange", openLink);
 for (const button of all("[data-file]"))
   button.addEventListener("click", () => {
     takeAway(button.dataset.file ?? "", button.dataset.name ?? "");

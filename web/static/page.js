@@ -89,7 +89,7 @@ export const startedPiece = () =>
 export function change(piece, label, more = {}) {
   const before = session.at >= 0 ? session.at : null;
   const { tune = newTune(), chords = [] } = session.now ?? {};
-  const state = { tune, piece, label, written: null, before, variations: null, chosen: 0, chords };
+  const state = { tune, piece, label, before, written: null, variations: null, chosen: 0, chords };
   session.push({ ...state, ...more });
   tell("show");
 }

@@ -73,8 +73,10 @@ export function keep(entry, [tab, all] = stores()) {
 
 /** The name of this tab, which a reload has again: each tab keeps what it changes as its own. */
 export function nameOfTab([tab] = stores()) {
-  return read(tab, TAB)?.id?.split("/")[1] ?? Math.random().toString(36).slice(2);
+  return read(tab, TAB)?.id?.split("/")[1] ?? newName();
 }
+
+export const newName = () => Math.random().toString(36).slice(2);
 
 /**
  * What controls were set to, by their ids.
