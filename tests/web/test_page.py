@@ -487,6 +487,23 @@ def test_notes_are_edited_with_the_mouse(tab):
     assert sorted_notes(tab) == [(12, 6, 60)]
 
 
+def test_notes_are_pasted_where_one_sees_the_cursor_and_into_pieces_of_other_parts(tab):
+    play_three(tab)
+    in_roll(tab, "ArrowRight", "ArrowRight")
+    tab.key("c", "KeyC", modifiers=browser.CONTROL)
+    tab.click("#to-start")
+    tab.key("v", "KeyV", modifiers=browser.CONTROL)
+    assert sorted_notes(tab) == [(0, 12, 60), (0, 12, 64), (12, 12, 64), (24, 12, 67)]
+    tab.choose("#model", "band")
+    tab.until("document.getElementById('voice').textContent.includes('MELODY')")
+    tab.click("#clear")
+    tab.key("v", "KeyV", modifiers=browser.CONTROL)
+    assert notes(tab) == {(0, 129 + 40, 64)}
+    assert "Violin" in tab.ask("document.getElementById('legend').innerText")
+    write(tab, "continue")
+    assert "Violin became" in status(tab)
+
+
 def test_notes_are_edited_with_keys_alone(tab):
     type_in(tab, "C4 E4 G4")
     in_roll(tab, "ArrowRight")

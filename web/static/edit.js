@@ -1,6 +1,6 @@
 // Edits of notes: each gives the new piece, and the keys of the notes that were edited. An edited
 // note is one's own, and takes the place of another that begins on the same key at the same time.
-import { barOf, barStarts, keyOf, where, withNotes } from "./piece.js";
+import { DRUMS, UNNAMED, barOf, barStarts, generalOf, keyOf, where, withNotes } from "./piece.js";
 
 /**
  * @import { Note, Piece } from "./piece.js"
@@ -191,6 +191,20 @@ export function excerpt(piece, [first, end]) {
     bars: piece.bars.slice(first, end),
     tempo: piece.tempo.slice(first, end),
   };
+}
+
+/**
+ * Notes of a piece for another, whose named parts may be others: they keep their instruments.
+ * @param {Note[]} notes
+ * @param {Piece["parts"]} from
+ * @param {Piece["parts"]} to
+ */
+export function fitted(notes, from, to) {
+  if (JSON.stringify(from) === JSON.stringify(to)) return notes;
+  return notes.map((note) => {
+    const midi = from?.[note[4]]?.[1] ?? generalOf(note[4]);
+    return /** @type {Note} */ (note.with(4, to && midi !== DRUMS ? UNNAMED + midi : midi));
+  });
 }
 
 /**

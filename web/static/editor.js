@@ -29,8 +29,8 @@ const canvas = /** @type {HTMLCanvasElement} */ (byId("roll"));
 let gesture = null;
 /** @type {{ time: number, x: number, y: number } | null} the click before */
 let clicked = null;
-/** @type {Note[]} */
-let copied = [];
+/** @type {{ notes: Note[], parts: Piece["parts"] }} */
+let copied = { notes: [], parts: undefined };
 
 const grid = () => field("grid").value;
 const isDrawing = () => isOn("draw");
@@ -284,8 +284,8 @@ const ACTIONS = {
     say(`${gone} deleted. You can undo this.`);
   },
   copy: () => {
-    copied = edits.notesOf(piece(), roll.chosen);
-    say(`${counted(copied.length, "note")} copied. Paste inserts at the cursor.`);
+    copied = { notes: edits.notesOf(piece(), roll.chosen), parts: piece().parts };
+    say(`${counted(copied.notes.length, "note")} copied. Paste inserts at the cursor.`);
     enable();
   },
   cut: () => {
@@ -311,10 +311,12 @@ const ACTIONS = {
 
 function paste() {
   const there = piece();
-  const end = Math.max(...copied.map((note) => note[0] + note[1]));
-  // where the cursor is; without one, at the beginning of the next bar
-  const next = barStarts(there).find((start) => start >= end) ?? end;
-  commit(edits.pasted(there, copied, page.cursor || next), "pasted");
+  const notes = edits.fitted(copied.notes, copied.parts, there.parts);
+  const end = Math.max(...notes.map((note) => note[0] + note[1]));
+  // where the cursor is; without one, at the beginning of an empty page or of the next bar
+  const isAtBegin = roll.cursor === 0 || !there.notes.length;
+  const next = isAtBegin ? 0 : (barStarts(there).find((start) => start >= end) ?? end);
+  commit(edits.pasted(there, notes, page.cursor || next), "pasted");
   sayChosen("pasted");
 }
 
@@ -323,7 +325,7 @@ function paste() {
  * @param {string} action
  */
 export function act(action) {
-  const has = { paste: copied.length > 0, all: piece().notes.length > 0 };
+  const has = { paste: copied.notes.length > 0, all: piece().notes.length > 0 };
   const can = canEdit() && (has[/** @type {"all"} */ (action)] ?? roll.chosen.size > 0);
   if (can) ACTIONS[action]();
   return can;
@@ -358,7 +360,7 @@ function enable() {
   for (const action of ["softer", "louder"]) setHidden(byId(action), !roll.hasLoudness);
   for (const button of document.querySelectorAll("[data-edit]")) {
     const { edit: action } = /** @type {HTMLElement} */ (button).dataset;
-    const isOff = action === "paste" ? !copied.length : !roll.chosen.size;
+    const isOff = action === "paste" ? !copied.notes.length : !roll.chosen.size;
     setOff(/** @type {HTMLButtonElement} */ (button), isOff || !canEdit());
   }
 }

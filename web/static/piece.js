@@ -23,6 +23,7 @@
 
 const NAMES = ["C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B♭", "B"];
 export const DRUMS = 128;
+export const UNNAMED = DRUMS + 1; // program 0 of General MIDI where none of the named parts plays it
 export const [SLOWEST, FASTEST] = [16, 300]; // tempi that a piece can have
 
 /** @param {number} pitch */
@@ -31,6 +32,8 @@ export const pitchClass = (pitch) => NAMES[pitch % 12];
 export const noteName = (pitch) => pitchClass(pitch) + (Math.floor(pitch / 12) - 1);
 /** @param {number} pitch */
 export const isBlack = (pitch) => [1, 3, 6, 8, 10].includes(pitch % 12);
+/** @param {number} program of a note that no named part plays */
+export const generalOf = (program) => (program > DRUMS ? program - UNNAMED : program);
 /** @param {Note} note */
 export const keyOf = (note) => `${note[0]}/${note[4]}/${note[2]}`;
 

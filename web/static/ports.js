@@ -40,7 +40,7 @@ function choose() {
   sound.silence();
   const ports = [...(access?.outputs?.entries() ?? [])];
   const port = ports.find(([id]) => String(id) === field("midi-out").value)?.[1];
-  sound.out = port ? new MidiOut(port, (program) => sound.midi.get(program) ?? program) : null;
+  sound.out = port ? new MidiOut(port, (program) => sound.general(program)) : null;
   if (port) say(`Notes now sound from ${port.name}; this page plays only the clicks.`);
 }
 

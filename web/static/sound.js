@@ -1,5 +1,5 @@
 // Sound: notes of the server's sound font, played faster or slower for the pitches between them.
-import { DRUMS } from "./piece.js";
+import { DRUMS, generalOf } from "./piece.js";
 
 const APART = 6; // semitones between samples
 const RELEASE = 0.14;
@@ -32,6 +32,11 @@ export class Sound {
 
   get now() {
     return this.context.currentTime;
+  }
+
+  /** @param {number} part */
+  general(part) {
+    return this.midi.get(part) ?? generalOf(part);
   }
 
   wake() {
@@ -81,7 +86,7 @@ export class Sound {
     /** @type {Map<string, [program: number, pitch: number, turn: number]>} */
     const samples = new Map();
     for (const [part, [low, high]] of instruments) {
-      const program = this.midi.get(part) ?? part;
+      const program = this.general(part);
       this.seat(part, instruments);
       if (program === DRUMS) continue;
       const middle = (low + high) / 2;
@@ -132,7 +137,7 @@ export class Sound {
    * @returns {[buffer: AudioBuffer, pitch: number] | null}
    */
   nearest(part, pitch) {
-    const program = this.midi.get(part) ?? part;
+    const program = this.general(part);
     const wanted = this.load(program, pitch);
     if (wanted instanceof AudioBuffer)
       return [wanted, program === DRUMS ? pitch : pitch - (pitch % APART)];

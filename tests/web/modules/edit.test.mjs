@@ -90,3 +90,27 @@ test("what was copied comes where it is put, with bars for it", () => {
   assert.equal(made.bars.length, 3);
   assert.deepEqual(short(edits.removed(made, new Set(put)).piece), short(tune));
 });
+
+test("notes that go to a piece of other parts keep their instruments", () => {
+  const band = [
+    ["MELODY", 73],
+    ["PIANO", 0],
+  ];
+  const programs = (notes, from, to) =>
+    edits.fitted(piece(notes).notes, from, to).map((note) => note[4]);
+  const strings = [
+    [0, 12, 60, 40],
+    [0, 12, 48, 42],
+    [0, 12, 38, 128],
+  ];
+  assert.deepEqual(programs(strings, undefined, band), [169, 171, 128]);
+  const players = [
+    [0, 12, 60, 0],
+    [0, 12, 48, 1],
+    [0, 12, 50, 169],
+    [0, 12, 38, 128],
+  ];
+  assert.deepEqual(programs(players, band, undefined), [73, 0, 40, 128]);
+  assert.deepEqual(programs(players, band, [["PIANO", 0]]), [202, 129, 169, 128]);
+  assert.deepEqual(programs(players, band, band), [0, 1, 169, 128]);
+});
