@@ -805,6 +805,20 @@ def test_space_plays_and_control_z_undoes_wherever_the_focus_is(tab):
     assert tab.ask("document.getElementById('text').value") == " "
 
 
+def test_letters_play_after_one_has_chosen_in_a_list_with_the_mouse(tab):
+    for by_tab in (False, True):
+        tab.drag([tab.place("#text")])
+        tab.ask("document.getElementById('length').focus()")
+        if by_tab:
+            tab.key("Tab", modifiers=browser.SHIFT)
+            tab.key("Tab")
+            assert tab.ask("document.activeElement.id") == "length"
+        tab.choose("#length", "0.5")
+        tab.key("h", "KeyH")
+        assert len(tab.ask("etude.piece()?.notes ?? []")) == 1
+        assert tab.ask("document.activeElement.id") == ("length" if by_tab else "")
+
+
 def luminance(color):
     """The relative luminance of a color, as WCAG has it."""
     linear = [

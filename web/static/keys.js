@@ -14,6 +14,11 @@ let isByTab = false;
 addEventListener("pointerdown", () => (isByTab = false), true);
 addEventListener("keydown", (event) => (isByTab ||= event.key === "Tab"), true);
 
+// a list in which one has chosen with the mouse would take the letters that play, and the space
+addEventListener("change", ({ target }) => {
+  if (!isByTab && target instanceof HTMLSelectElement) target.blur();
+});
+
 // letters play the piano, but for those who came to the roll with Tab and go through it by keys
 addEventListener(
   "keydown",
