@@ -425,10 +425,13 @@ def test_what_two_tabs_make_of_one_tune_stays_when_one_opens_that_of_the_other(t
     says(tab, "as you left it")
     tab.click('[data-pitch="74"]')
     tab.until("etude.isKept")
+    in_roll(tab, "ArrowRight", modifiers=browser.SHIFT)
+    assert status(tab) == "Bar 1 selected."
     for other, pitch in (("C4 E4 G4 C5", 72), ("C4 E4 G4 D5", 74)):
         tab.choose("#latest", listed(tab, other))
         tab.until(f"etude.piece().notes.at(-1)[2] === {pitch} && etude.isKept")
         assert tab.ask("document.querySelectorAll('#latest option').length") == 2
+        assert "selected" not in tab.ask("document.getElementById('about-action').textContent")
 
 
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):

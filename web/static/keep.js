@@ -6,7 +6,7 @@ import { chooseModel } from "./models.js";
 import { current, model, on, page, session, settings, tell } from "./page.js";
 import { post } from "./server.js";
 import { inWords } from "./piece.js";
-import { selectedPiece, selectedWords } from "./stage.js";
+import { roll, selectedPiece, selectedWords } from "./stage.js";
 import { Session } from "./session.js";
 import { keep, kept, listed, nameOfTab, newName } from "./store.js";
 
@@ -113,6 +113,7 @@ async function goOver(data, isOwn) {
   tell("settle");
   await keepSoon();
   page.cursor = 0;
+  roll.selection = null;
   if (!isOwn) tab = newName();
   await bringBack(data);
   await keepSoon();
