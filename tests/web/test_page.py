@@ -1175,6 +1175,14 @@ def test_what_was_asked_is_stopped_before_its_first_note(tab):
     assert tab.ask("document.getElementById('stop-writing').hidden")
 
 
+def test_what_the_model_was_asked_to_go_on_from_stays_as_it_is(tab):
+    play_three(tab)
+    key = "new KeyboardEvent('keydown', {key: 'k', bubbles: true})"
+    tab.ask(f"document.querySelector('[data-how=continue]').click(); dispatchEvent({key})")
+    tab.until("etude.session.now.variations")
+    assert tab.ask("etude.session.states.map(state => state.label)")[-2:] == ["G4", "continue"]
+
+
 def test_who_plays_tunes_plays_yours(tab):
     tab.choose("#model", "song")
     tab.until("document.getElementById('voice').value == '68'")

@@ -1,6 +1,6 @@
 // Editing in the roll: by mouse, by touch, and by keys.
 import { byId, field, isOn, say, setHidden, setOff, turn } from "./dom.js";
-import { edit, nameOf, on, page, sound, startedPiece } from "./page.js";
+import { edit, isWriting, nameOf, on, page, sound, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
 import { recorder } from "./recording.js";
@@ -34,7 +34,7 @@ let copied = { notes: [], parts: undefined };
 
 const grid = () => field("grid").value;
 const isDrawing = () => isOn("draw");
-const canEdit = () => Boolean(page.plays) && !page.writing && !recorder.isOn && !isDuet();
+const canEdit = () => Boolean(page.plays) && !isWriting() && !recorder.isOn && !isDuet();
 /** @returns {[low: number, high: number]} */
 const range = () => page.plays?.pitches ?? [0, 127];
 

@@ -1,7 +1,7 @@
 // Notes in: by keys, as text, as a file, as an example.
 import { all, byId, field, make, reason, say, setHidden } from "./dom.js";
-import { change, model, newTune, on, ownNote, ownVoice, page, session, settings } from "./page.js";
-import { sound, startedPiece, tell } from "./page.js";
+import { change, isWriting, model, newTune, on, ownNote, ownVoice, page } from "./page.js";
+import { session, settings, sound, startedPiece, tell } from "./page.js";
 import * as duet from "./duet.js";
 import { added } from "./edit.js";
 import { act } from "./editor.js";
@@ -47,7 +47,7 @@ function press(pitch, velocity, ago) {
   if (page.plays) sounding.set(pitch, sound.note(ownVoice(), pitch, velocity || 90));
   if (mode() === "record") recorder.press(pitch, velocity, ago);
   if (mode() === "duet") duet.press(pitch, velocity, ago);
-  if (mode() !== "step" || !page.plays || page.writing) return;
+  if (mode() !== "step" || !page.plays || isWriting()) return;
   const piece = startedPiece();
   if (stepped.held === 0) stepped.onset = Math.max(lastEnd(piece), stepped.rest);
   stepped.held += 1;

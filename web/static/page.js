@@ -144,6 +144,8 @@ export const newSeed = () => (page.seed = (page.seed + 1) % 2 ** 31);
 
 export const model = () => field("model").value;
 export const ownVoice = () => Number(field("voice").value);
+/** Whether the model writes, or was asked to: what it was given stays as it is until then. */
+export const isWriting = () => Boolean(page.writing) || page.isAsked;
 export const isReady = () => Boolean(page.plays) && page.isServed;
 
 /**

@@ -1,7 +1,7 @@
 // Playing in time: it is shown, and heard with what is there, as it is recorded.
 import { added } from "./edit.js";
 import { byId, isOn, say, turn } from "./dom.js";
-import { change, current, on, ownNote, page, sound, startedPiece } from "./page.js";
+import { change, current, isWriting, on, ownNote, page, sound, startedPiece } from "./page.js";
 import {
   barStarts,
   beatsOf,
@@ -86,7 +86,7 @@ function addRecorded(notes, recording) {
 
 export function toggleRecord() {
   if (recorder.isOn) recorder.stop();
-  else if (page.plays && !page.writing) {
+  else if (page.plays && !isWriting()) {
     player.stop();
     const piece = startedPiece();
     const from = { piece, clock: clockOf(piece), bar: recordedBar(piece) };

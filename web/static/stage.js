@@ -1,6 +1,6 @@
 // The stage: the roll, and what can be done with what is in it.
 import { all, byId, field, say, setHidden, setOff } from "./dom.js";
-import { current, freshPiece, isReady, on, page, session, tell } from "./page.js";
+import { current, freshPiece, isReady, isWriting, on, page, session, tell } from "./page.js";
 import { DRUMS, describeBars, keyOf, lastEnd, withBars, withRoom } from "./piece.js";
 import { Roll } from "./roll.js";
 import { barStarts } from "./piece.js";
@@ -61,7 +61,7 @@ export function enable() {
     setOff(button, !isReady() || Boolean(page.writing) || isImpossible);
   }
   byId("about-action").textContent = page.writing ? "" : hints(has, hasOneVoice).join(" ");
-  setHidden(byId("stop-writing"), !page.writing && !page.isAsked);
+  setHidden(byId("stop-writing"), !isWriting());
   setOff(field("undo"), !session.canUndo);
   setOff(field("redo"), !session.canRedo);
   for (const button of all("#take button"))

@@ -2,7 +2,7 @@
 import { copied, described, ranks } from "./describe.js";
 import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
-import { change, isBad, isReady, newSeed, on, page, request, session } from "./page.js";
+import { change, isBad, isReady, isWriting, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, counted, keyOf, withBars, withNotes } from "./piece.js";
 import { rewritten } from "./legend.js";
@@ -193,7 +193,7 @@ function failed(told) {
 }
 
 function stopWriting() {
-  if (!page.writing && !page.isAsked) return;
+  if (!isWriting()) return;
   server.stop();
   keepWritten();
   say("Stopped.");
