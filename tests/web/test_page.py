@@ -1103,9 +1103,16 @@ def test_in_a_duet_the_model_answers_on_a_beat_until_one_plays_again(tab):
     assert there[:3] == ["duet", "continue", "duet"]
     assert len(notes(tab, "n[5]")) == 6
     assert own < notes(tab, "n[5]")
+    tab.until("etude.session.now.label === 'continue'")
+    written, bars = notes(tab), tab.ask("etude.piece().bars.length")
     tab.click("#duet")
     tab.until("document.getElementById('play').getAttribute('aria-label') == 'Play'")
     assert tab.ask(duet.HANGING) == 0
+    heard = notes(tab)  # of the answer no more than that
+    assert notes(tab, "n[5]") < heard < written
+    assert tab.ask("etude.piece().bars.length") < bars
+    tab.click("#undo")
+    assert notes(tab) == written
     while tab.ask("etude.session.at") > 1:
         tab.click("#undo")
     assert notes(tab) == whole  # the first answer, to its end

@@ -3,7 +3,8 @@ import { server } from "./connection.js";
 import { byId, field, say, turn } from "./dom.js";
 import { change, current, freshPiece, newSeed, on, page, request, settings } from "./page.js";
 import { sound, startedPiece, tell } from "./page.js";
-import { barOf, barStarts, clockOf, lastEnd, withNotes } from "./piece.js";
+import { excerpt } from "./edit.js";
+import { barOf, barStarts, clockOf, lastEnd, where, withNotes } from "./piece.js";
 import { retimed, timeOf } from "./record.js";
 import { recorder, withPlayed } from "./recording.js";
 import { VARIATIONS } from "./session.js";
@@ -31,6 +32,7 @@ const GO_ON = 6; // seconds before its end, after which it goes on
 const [SLOW, QUICK] = [50, 180]; // quarter notes a minute of what is played freely
 
 let isPlaying = false; // a duet
+let isAnswering = false; // the model was heard last
 let isFree = false; // its tempo is that of what is played first
 let released = 0; // when the last key was, by the audio clock
 let late = 0; // answers that were not there in time, one after the other
@@ -73,6 +75,7 @@ function listen(begin) {
   const piece = startedPiece();
   const end = lastEnd(piece);
   const at = barStarts(piece).find((start) => start >= end) ?? end;
+  isAnswering = false;
   isFree = !piece.notes.length && !settings.get().tempo && piece.grid === "beats";
   recorder.listen({ piece, clock: clockOf(piece), at, begin });
   player.play(at, begin);
@@ -87,10 +90,8 @@ function interrupt() {
   const now = clock.step(sound.now - begun);
   if (page.writing) server.stop();
   page.writing = null;
-  const heard = piece.notes
-    .filter((note) => note[5] || note[0] < now)
-    .map((note) => (note[5] ? note : cut(note, now)));
-  const begins = withNotes(piece, heard);
+  const begins = until(piece, now);
+  isAnswering = false;
   change(begins, "duet");
   recorder.listen({ piece: begins, clock, at: 0, begin: begun });
   player.play(now, sound.now);
@@ -107,6 +108,28 @@ const cut = ([onset, duration, ...rest], step) => [
   Math.max(1, Math.min(duration, Math.floor(step - onset))),
   ...rest,
 ];
+
+/**
+ * A piece with as much of its answers as was heard until a step.
+ * @param {Piece} piece
+ * @param {number} now
+ */
+function until(piece, now) {
+  const heard = piece.notes.filter((note) => note[5] || note[0] < now);
+  return withNotes(
+    piece,
+    heard.map((note) => (note[5] ? note : cut(note, now))),
+  );
+}
+
+/** What there is without what was still to be heard; null where all of it was. */
+function heardPart() {
+  const piece = current();
+  const now = piece ? clockOf(piece).step(sound.now - player.begun) : 0;
+  if (!piece || page.writing || !isAnswering || now >= lastEnd(piece)) return null;
+  const heard = until(piece, now);
+  return excerpt(heard, [0, where(heard, lastEnd(heard) - 1).bar + 1]);
+}
 
 /**
  * In the tempo in which it lies best on beats.
@@ -193,6 +216,7 @@ function answer(mine, recording) {
   const { opens = 0 } = mine.ask;
   const at = timeOf(recording, opens);
   isFree = false;
+  isAnswering = true;
   recorder.end();
   change(mine.ask.piece, "duet");
   mine.hear = hear(mine.ask, (writing) => {
@@ -242,6 +266,7 @@ function tick() {
 
 function start() {
   isPlaying = true;
+  isAnswering = false;
   show();
   sound.wake();
   say("Play: your first note is the first beat. Pause, and the model answers.");
@@ -253,9 +278,9 @@ function stop() {
   if (draft) server.stop();
   draft = null;
   const { recording } = recorder;
-  const piece = recording && withPlayed(recording);
+  const piece = recording?.notes.length ? withPlayed(recording) : heardPart();
   recorder.end();
-  if (piece && recording.notes.length) change(piece, "duet");
+  if (piece) change(piece, "duet");
   player.stop();
   show();
   redraw();
