@@ -67,7 +67,9 @@ export class Server {
  * @param {BodyInit} body
  */
 export async function post(path, body) {
-  const response = await fetch(path, { method: "POST", body });
+  const response = await fetch(path, { method: "POST", body }).catch(() => {
+    throw new Error("the server has stopped");
+  });
   if (!response.ok) throw new Error((await response.text()).trim());
   return response;
 }
