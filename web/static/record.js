@@ -39,14 +39,15 @@ export class Recorder {
   start({ piece, clock, bar }, onCounted) {
     this.sound.wake();
     const at = barStarts(piece)[bar];
-    const { beat, beats } = barOf(piece, Math.max(1, bar)); // an upbeat is counted in by a whole bar
-    const perBeat = clock.seconds(at + beat) - clock.seconds(at);
-    const begin = this.sound.now + 0.1 + beats.length * perBeat;
+    const { beat, beats } = barOf(piece, Math.max(1, bar));
+    const count = beats.length * beat + barOf(piece, bar).missing; // before an upbeat, too
+    const perStep = (clock.seconds(at + beat) - clock.seconds(at)) / beat;
+    const begin = this.sound.now + 0.1 + count * perStep;
     const recording = { piece, clock, at, begin, notes: [], open: new Map() };
     this.recording = recording;
-    beats.forEach((_, number) => {
-      this.sound.click(begin - (beats.length - number) * perBeat, number === 0);
-    });
+    for (let number = 0; number * beat < count; number++) {
+      this.sound.click(begin - (count - number * beat) * perStep, number % beats.length === 0);
+    }
     const coming = beatsFrom(piece, bar);
     let click = coming.next().value;
     let isCounted = false;
