@@ -54,6 +54,7 @@ from web.messages import (
 from web.models import Models
 
 SCORED_BARS, BARS_BEFORE = 32, 8  # bars of a long piece scored at once, and bars read before them
+EVERYBODY = "every voice plays already, so none joined"
 TOLD_RUN = 16  # notes: shorter runs shared with a training piece are too common to report
 SEARCHED_TOKENS = 2**18  # tokens of training pieces searched at once: a tenth of a second
 # Settings that can show an error beside their control, in the order in which they are suspected.
@@ -335,7 +336,9 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
         return dataclasses.replace(seed, changes=tuple(changes)), None
     seed = continued_at_once(score, vocabulary, changes, request.opens)
     if request.how == "accompany":
-        seed = accompany(model, seed)
+        alone, seed = seed, accompany(model, seed)
+        if seed is alone:
+            seed = dataclasses.replace(seed, changes=(*seed.changes, EVERYBODY))
     return seed, Length(bars=request.settings.bars)
 
 

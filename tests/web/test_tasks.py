@@ -214,6 +214,9 @@ def test_a_whole_band_is_joined_by_nobody_and_that_is_said(do, models, monkeypat
     duo = do("text", text="C4 E4 G4 C5 / C3:4")[0]["read"]
     said = {how: do("write", how=how, piece=duo)[0]["changes"] for how in ("accompany", "continue")}
     assert said == {"accompany": ["going by the training pieces, nobody joins"], "continue": []}
+    all_voices = do("text", text="C5 / G4 / E4 / C4")[0]["read"]
+    told = do("write", how="accompany", piece=all_voices)[0]
+    assert told["changes"] == ["every voice plays already, so none joined"]
 
 
 def test_another_note_is_taken_and_what_follows_is_written_anew(do, tune):
