@@ -1170,6 +1170,20 @@ def test_parts_are_called_by_their_names(tab):
     assert len(notes(tab, "n[5]")) == own + 1 < len(notes(tab))
 
 
+def test_parts_sound_as_they_did_when_another_model_is_chosen(tab):
+    tab.choose("#model", "band")
+    tab.until("document.getElementById('voice').textContent.includes('MELODY')")
+    tab.choose("#voice", "2")
+    tab.click('[data-pitch="60"]')
+    tab.choose("#model", "quartet")
+    tab.until("document.getElementById('voice').textContent.includes('Viola')")
+    duet.connect(tab)
+    tab.click("#play")
+    tab.click('[data-pitch="62"]')  # is played by the same part
+    tab.until("sent.filter(([status]) => status >> 4 === 9).length > 1")
+    assert tab.ask("sent.filter(([status]) => status >> 4 === 12).map(data => data[1])") == [0]
+
+
 def test_what_was_asked_is_stopped_before_its_first_note(tab):
     play_three(tab)
     tab.ask("document.querySelector('[data-how=continue]').click()")

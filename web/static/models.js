@@ -1,7 +1,7 @@
 // The models: which there are, and what the chosen one plays.
 import { byId, field, make, say, setHidden, setText } from "./dom.js";
 import { server } from "./connection.js";
-import { model, on, page, settings, sound, tell } from "./page.js";
+import { instruments, model, on, page, settings, sound, tell } from "./page.js";
 import { DRUMS } from "./piece.js";
 import { roll } from "./stage.js";
 
@@ -87,6 +87,7 @@ function fit(plays) {
 }
 
 on("show", () => {
+  sound.midi = instruments();
   const steps = page.plays?.trained;
   const about = steps ? `after ${steps.toLocaleString("en")} steps of training` : "";
   setText(byId("model-about"), about);

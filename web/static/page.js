@@ -143,7 +143,6 @@ export function request(how, more = {}) {
 export const newSeed = () => (page.seed = (page.seed + 1) % 2 ** 31);
 
 export const model = () => field("model").value;
-export const ownVoice = () => Number(field("voice").value);
 /** Whether the model writes, or was asked to: what it was given stays as it is until then. */
 export const isWriting = () => Boolean(page.writing) || page.isAsked;
 export const isReady = () => Boolean(page.plays) && page.isServed;
@@ -165,10 +164,21 @@ export function nameOf(program) {
   return piece?.parts?.[program]?.[0] ?? names[program % names.length];
 }
 
+/** General MIDI's programs of the parts that what there is has, or the model that is chosen. */
+export function instruments() {
+  const piece = current();
+  const programs = page.plays?.programs ?? [];
+  return new Map(
+    isForeign(piece)
+      ? piece?.parts?.map(([, midi], part) => [part, midi])
+      : programs.map(([program, , midi]) => [program, midi]),
+  );
+}
+
 /** Who plays one's own notes: who is chosen, or in another model's piece somebody who is in it. */
-function ownProgram() {
+export function ownVoice() {
   const piece = session.now?.piece;
-  if (!piece || !isForeign(piece)) return ownVoice();
+  if (!piece || !isForeign(piece)) return Number(field("voice").value);
   const { notes } = piece;
   return (notes.findLast((note) => note[5]) ?? pitched(notes)[0] ?? notes[0])[4];
 }
@@ -184,7 +194,7 @@ export const ownNote = ([onset, duration, pitch, velocity]) => [
   duration,
   pitch,
   (page.plays?.has_loudness && velocity) || (page.plays?.velocity ?? 80),
-  ownProgram(),
+  ownVoice(),
   1,
 ];
 
