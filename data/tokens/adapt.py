@@ -46,8 +46,9 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
         changes.append("the tempo went to the nearest the model knows")
     bars, tempo = _adapt_bars(score, tempo, vocabulary, changes)
     adapted, merging = canonical(notes, bars, tempo, score.grid)
-    if merging.merged or merging.cut:
-        changes.append(f"{counted(merging.merged, 'note')} fell together, {merging.cut} cut short")
+    for count, what in ((merging.merged, "fell together"), (merging.cut, "cut short")):
+        if count:
+            changes.append(f"{counted(count, 'note')} {what}")
     return adapted, changes
 
 

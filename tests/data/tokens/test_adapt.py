@@ -145,6 +145,14 @@ def test_drums_go_where_the_model_has_none():
     assert told == ["1 note of drums out of range left out"]
 
 
+def test_what_is_lost_where_voices_meet_is_told():
+    said = [
+        adapt_score(music.piece([(0, 12, 60, 80, 0), (onset, 12, 60, 80, 1)]), ONE_NOTE)[1][1:]
+        for onset in (0, 6, 12)
+    ]
+    assert said == [["1 note fell together"], ["1 note cut short"], []]
+
+
 def test_a_bar_of_an_unknown_meter_keeps_its_length():
     fitted, told = adapt_score(piece(bar=(3, 4, 36)), SMALL)
     assert fitted.bars.tolist() == [(4, 4, 36)]
