@@ -687,6 +687,14 @@ def test_on_a_phone_on_its_side_one_sees_the_roll_with_what_edits_and_plays_it(t
     assert -1 < tools[1] < tools[3] <= roll[1] < roll[1] + 200 <= roll[3] <= bar[1] < bar[3] <= 390
 
 
+def test_what_buttons_say_is_not_cut_off_on_a_small_phone(tab):
+    for width in (390, 360, 320):
+        tab.phone(size=(width, 640))
+        cut = "b => b.checkVisibility() && b.scrollWidth > b.clientWidth"
+        assert tab.ask(f"[...document.querySelectorAll('.actions button')].some({cut})") is False
+        assert tab.ask("document.documentElement.scrollWidth") == width
+
+
 def test_controls_are_large_enough_for_fingers(tab):
     tab.phone()
     go_on_by_the_third(tab)
