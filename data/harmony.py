@@ -10,7 +10,7 @@ import numpy as np
 from common.arrays import Ints, Reals, Records, offsets, segment_ids
 from common.interface import OCTAVE
 from data.chords import CHORDS, KINDS, Chord, Span
-from data.keys import Key, harmonic_scale, pitched_notes, spell_pitch
+from data.keys import Key, harmonic_scale, pitched_notes, spell_class
 from data.score import NOTE, Grid, Score
 
 LONGEST = 16  # half beats: the longest chord
@@ -219,11 +219,18 @@ def chords_of(score: Score) -> list[Span]:
     ]
 
 
+def key_to_spell(chord: Chord, key: Key) -> Key:
+    """Return the key in which a chord is spelled: a major chord on ♭II or ♭VI, in the minor key."""
+    is_borrowed = numeral(chord, key).startswith(("♭I", "♭V"))
+    return Key(key.tonic, "minor") if is_borrowed else key
+
+
 def symbol(chord: Chord, key: Key) -> str:
     """Return the symbol of a chord, spelled as in a key."""
+    spelling = key_to_spell(chord, key)
 
     def name(pitch_class: int) -> str:
-        letter, sharps, _ = spell_pitch(pitch_class, key)
+        letter, sharps = spell_class(pitch_class, spelling)
         return letter + "#" * sharps + "b" * -sharps
 
     under = "" if chord.bass == chord.root else f"/{name(chord.bass)}"

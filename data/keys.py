@@ -86,17 +86,20 @@ def _fifths(pitch: int, lowest: int) -> int:
     return lowest + (pitch * 7 - lowest) % 12
 
 
-def spell_pitch(pitch: int, key: Key) -> tuple[str, int, int]:
-    """Return how a MIDI pitch is written in a key: letter, sharps (flats below 0), octave.
+def spell_class(pitch_class: int, key: Key) -> tuple[str, int]:
+    """Return how a pitch class is written in a key: its letter, and sharps (flats below 0).
 
-    Each pitch class has the spelling that is nearest to the key on the line of fifths: F#, C#, G#,
-    Bb and Eb in C major, but D# instead of Eb in A minor. In 106 chorales, 99.9% of the notes are
-    spelled like this.
+    Each has the spelling that is nearest to the key on the line of fifths: F#, C#, G#, Bb and Eb in
+    C major, but D# instead of Eb in A minor.
     """
-    place = _fifths(pitch, key_signature(key) - _CHROMATIC_FIFTHS[key.mode])
-    alteration, letter = divmod(place + 1, 7)
-    name = LETTERS_BY_FIFTHS[letter]
-    return name, alteration, (pitch - alteration) // 12 - 1
+    place = _fifths(pitch_class, key_signature(key) - _CHROMATIC_FIFTHS[key.mode])
+    return written_at(place, pitch_class)[:2]
+
+
+def written_at(fifths: int, pitch: int) -> tuple[str, int, int]:
+    """Return the letter, sharps and octave of a pitch with a place on the line of fifths (C: 0)."""
+    alteration, letter = divmod(fifths + 1, 7)
+    return LETTERS_BY_FIFTHS[letter], alteration, (pitch - alteration) // 12 - 1
 
 
 def key_pitch_classes(key: Key) -> Bools:

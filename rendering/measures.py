@@ -7,10 +7,11 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from common.arrays import Ints, offsets
-from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key, spell_pitch
+from data.keys import LETTERS_BY_FIFTHS, Key, key_signature, notated_key
 from data.score import DRUMS, Score
 from rendering.note_values import FLAGS, Bar, BarRhythm, NoteValue, Span, steps_per_quarter
 from rendering.readable import held_until_next, is_played, joined_chords, rounded
+from rendering.spelling import spell_notes
 from rendering.staves import Staff, arrange
 
 MAX_RINGING_BARS = 16  # bars after the last one, for notes that are still held
@@ -59,7 +60,7 @@ class Measures:
 
     def __init__(self, score: Score, key: Key | None = None) -> None:
         self.quarter, self.key = steps_per_quarter(score.grid), key or notated_key(score)
-        self.spelled = [spell_pitch(pitch, self.key) for pitch in score.notes["pitch"].tolist()]
+        self.spelled = spell_notes(score, self.key)
         scale = self.quarter // score.grid.steps_per_beat
         self._onset = score.notes["onset"].astype(np.int64) * scale
         self._end = self._onset + score.notes["duration"].astype(np.int64) * scale

@@ -17,9 +17,9 @@ from common.arrays import Bools
 from common.files import write_file
 from common.verovio_toolkit import load_notation
 from data.chords import Span
-from data.harmony import numeral
+from data.harmony import key_to_spell, numeral
 from data.instrument_names import sound_name
-from data.keys import Key, key_signature, spell_pitch
+from data.keys import Key, key_signature, spell_class
 from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
 from rendering.note_values import steps_per_quarter
@@ -274,15 +274,12 @@ class _Writer:
             if begin <= step < end:
                 offset = ("offset", step - begin)
                 kind = _element("kind", _HARMONIES[chord.kind], text=chord.kind)
-                bass = None if chord.bass == chord.root else self._class("bass", chord.bass)
-                yield _element("harmony", self._class("root", chord.root), kind, bass, offset)
+                key = key_to_spell(chord, self._measures.key)
+                root = _pitch_class("root", chord.root, key)
+                bass = None if chord.bass == chord.root else _pitch_class("bass", chord.bass, key)
+                yield _element("harmony", root, kind, bass, offset)
                 words = _element("direction-type", ("words", numeral(chord, self._measures.key)))
                 yield _element("direction", words, offset, placement="below")
-
-    def _class(self, tag: str, pitch_class: int) -> Element:
-        """Return a pitch class by its name."""
-        letter, sharps, _ = spell_pitch(pitch_class, self._measures.key)
-        return _element(tag, (f"{tag}-step", letter), (f"{tag}-alter", sharps or None))
 
     def _note(self, event: Event, note: int | None, place: _Place) -> Element:
         """Return a note, or with None a rest, with elements in the order that MusicXML requires."""
@@ -338,6 +335,12 @@ class _Writer:
         """Return the id of what plays a note: a program, or a single drum."""
         program = self._program[note]
         return f"{part}-D{self._pitch[note]}" if program == DRUMS else f"{part}-I{program + 1}"
+
+
+def _pitch_class(tag: str, pitch_class: int, key: Key) -> Element:
+    """Return a pitch class by its name in a key."""
+    letter, sharps = spell_class(pitch_class, key)
+    return _element(tag, (f"{tag}-step", letter), (f"{tag}-alter", sharps or None))
 
 
 def _element(tag: str, *content: _Content, **attributes: str | None) -> Element:

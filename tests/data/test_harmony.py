@@ -123,3 +123,5 @@ def test_every_chord_has_a_numeral_and_a_symbol_in_every_key():
 def test_symbols_are_spelled_in_their_key():
     said = [symbol(parse_chord("Eb/Ab"), parse_key(key)) for key in ("E", "Eb")]
     assert said == ["D#/G#", "Eb/Ab"]
+    borrowed = [symbol(parse_chord(name), parse_key("A")) for name in ("F", "F/A", "Bb/D", "E#m")]
+    assert borrowed == ["F", "F/A", "Bb/D", "E#m"]  # ♭VI and ♭II; ♯v is not borrowed
