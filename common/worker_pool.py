@@ -159,6 +159,8 @@ def _serve(pipe: Connection, has_begun: Any, work: Callable[[Item], Result]) -> 
     """Work on one batch after the other until this process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent tidies up
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if _STARTING.locked():  # as the parent forked: who works here may have workers, too
+        _STARTING.release()
     threading.Thread(target=_die_with_parent, daemon=True).start()
     _limit_memory()
     while True:

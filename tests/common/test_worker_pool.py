@@ -68,6 +68,16 @@ def test_a_mishap_costs_one_item(method, workers, most_items, items, monkeypatch
     assert all(result == 2 * item for item, result in results if item not in reasons)
 
 
+def quadruple(number):
+    multiprocessing.current_process().daemon = False  # such may have no children
+    ((_, found),) = guarded(double, [2 * number])
+    return found
+
+
+def test_who_works_may_have_workers():
+    assert list(guarded(quadruple, [1, 2], limit_seconds=30)) == [(1, 4), (2, 8)]
+
+
 def test_items_are_read_no_further_than_a_few_batches_ahead():
     numbers = count()
     results = guarded(double, numbers, 2, most_items=MOST_ITEMS)
