@@ -220,7 +220,7 @@ def chords_of(score: Score) -> list[Span]:
 
 
 def key_to_spell(chord: Chord, key: Key) -> Key:
-    """Return the key in which a chord is spelled: a major chord on ♭II or ♭VI, in the minor key."""
+    """Return the key in which a chord is spelled: the minor for major chords on flat degrees."""
     is_borrowed = numeral(chord, key).startswith(("♭I", "♭V"))
     return Key(key.tonic, "minor") if is_borrowed else key
 

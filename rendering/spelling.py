@@ -10,7 +10,7 @@ LONGEST = 4  # quarter notes: how much a longer note counts
 KEY_COUNTS = 2  # quarter notes: how much the middle of the key's scale counts
 MIDDLE = 2  # of a major scale, in fifths above its tonic
 SHARPER = 0.3  # fifths: of two spellings as near, the one with more sharps
-FARTHEST = 7  # fifths from the middle of the key's scale, where the music may have gone
+FARTHEST = 7  # fifths: of a note from its center, and of a center from that of the key
 PASSES = 6
 
 

@@ -32,7 +32,7 @@ const GO_ON = 6; // seconds before its end, after which it goes on
 const [SLOW, QUICK] = [50, 180]; // quarter notes a minute of what is played freely
 
 let isPlaying = false; // a duet
-let isAnswering = false; // the model was heard last
+let hasAnswered = false; // the model, in this duet
 let isFree = false; // its tempo is that of what is played first
 let released = 0; // when the last key was, by the audio clock
 let late = 0; // answers that were not there in time, one after the other
@@ -75,7 +75,6 @@ function listen(begin) {
   const piece = startedPiece();
   const end = lastEnd(piece);
   const at = barStarts(piece).find((start) => start >= end) ?? end;
-  isAnswering = false;
   isFree = !piece.notes.length && !settings.get().tempo && piece.grid === "beats";
   recorder.listen({ piece, clock: clockOf(piece), at, begin });
   player.play(at, begin);
@@ -91,7 +90,6 @@ function interrupt() {
   if (page.writing) server.stop();
   page.writing = null;
   const begins = until(piece, now);
-  isAnswering = false;
   change(begins, "duet");
   recorder.listen({ piece: begins, clock, at: 0, begin: begun });
   player.play(now, sound.now);
@@ -122,10 +120,11 @@ function until(piece, now) {
   );
 }
 
-/** What there is without what was still to be heard; null where all of it was. */
+/** What there is without what was still to be heard of an answer; null where all of it was. */
 function heardPart() {
   const piece = current();
   const now = piece ? clockOf(piece).step(sound.now - player.begun) : 0;
+  const isAnswering = hasAnswered && !recorder.isOn;
   if (!piece || page.writing || !isAnswering || now >= lastEnd(piece)) return null;
   const heard = until(piece, now);
   return excerpt(heard, [0, where(heard, lastEnd(heard) - 1).bar + 1]);
@@ -216,7 +215,7 @@ function answer(mine, recording) {
   const { opens = 0 } = mine.ask;
   const at = timeOf(recording, opens);
   isFree = false;
-  isAnswering = true;
+  hasAnswered = true;
   recorder.end();
   change(mine.ask.piece, "duet");
   mine.hear = hear(mine.ask, (writing) => {
@@ -266,7 +265,7 @@ function tick() {
 
 function start() {
   isPlaying = true;
-  isAnswering = false;
+  hasAnswered = false;
   show();
   sound.wake();
   say("Play: your first note is the first beat. Pause, and the model answers.");

@@ -78,8 +78,7 @@ function fit(plays) {
   const voice = isChosen ? was : plays.tune;
   if (voice !== null) field("voice").value = String(voice);
   settings.fit(plays);
-  sound.midi = new Map(plays.programs.map(([program, , midi]) => [program, midi]));
-  sound.prepare(plays.programs.map(([program, , , range]) => [program, range])).then(() => {
+  sound.prepare(plays.programs.map(([part, , midi, range]) => [part, midi, range])).then(() => {
     loaded.hasSound = true;
     loaded.bytes ||= fetched();
   });

@@ -5,6 +5,8 @@
  * @typedef {Record<string, any>} Told
  */
 
+const STOPPED = "the server has stopped";
+
 export class Server {
   /** @param {(isThere: boolean) => void} onState */
   constructor(onState) {
@@ -20,7 +22,7 @@ export class Server {
     const socket = new WebSocket(`${protocol}://${location.host}/live`);
     socket.onopen = () => this.onState(true);
     socket.onclose = () => {
-      for (const { hear } of this.asked.values()) hear({ error: "the server has stopped" });
+      for (const { hear } of this.asked.values()) hear({ error: STOPPED });
       this.asked.clear();
       this.onState(false);
       setTimeout(() => (this.socket = this.connect()), 1500);
@@ -43,7 +45,7 @@ export class Server {
     this.asked.set(kind, { id, hear });
     if (this.socket.readyState === WebSocket.OPEN)
       this.socket.send(JSON.stringify({ ...message, do: kind, id }));
-    else hear({ error: "the server has stopped" });
+    else hear({ error: STOPPED });
   }
 
   /**
@@ -68,7 +70,7 @@ export class Server {
  */
 export async function post(path, body) {
   const response = await fetch(path, { method: "POST", body }).catch(() => {
-    throw new Error("the server has stopped");
+    throw new Error(STOPPED);
   });
   if (!response.ok) throw new Error((await response.text()).trim());
   return response;

@@ -80,13 +80,12 @@ export class Sound {
   /**
    * Loads what instruments need in the ranges that they play in: first few samples of each, an
    * octave apart; when those are there, the others follow.
-   * @param {[program: number, range: [low: number, high: number]][]} instruments
+   * @param {[part: number, program: number, range: [low: number, high: number]][]} instruments
    */
   async prepare(instruments) {
     /** @type {Map<string, [program: number, pitch: number, turn: number]>} */
     const samples = new Map();
-    for (const [part, [low, high]] of instruments) {
-      const program = this.general(part);
+    for (const [part, program, [low, high]] of instruments) {
       this.seat(part, instruments);
       if (program === DRUMS) continue;
       const middle = (low + high) / 2;
@@ -107,7 +106,7 @@ export class Sound {
   /**
    * Gives a part its place from left to right.
    * @param {number} part
-   * @param {[program: number, range: unknown][]} instruments
+   * @param {[part: number, ...unknown[]][]} instruments
    */
   seat(part, instruments) {
     const seat = this.context.createStereoPanner();
