@@ -41,7 +41,7 @@ from common.cli import (
 )
 from common.files import check_writable
 from common.options import comments_of, hints_of, takes
-from data.batches.options import ID_SUFFIXES
+from data.corpus.options import ID_SUFFIXES
 from data.score import Grid
 from generation.chord_track import CADENCES
 from generation.constraints import FREE, NO_RESTS, STRICT, TOGETHER, ConstraintError, Constraints

@@ -11,6 +11,7 @@ import numpy as np
 
 from common.cli import fail, say
 from common.files import check_writable
+from common.text import counted
 from data.corpus.corpus import CorpusError
 from data.midi.quantize import MidiError
 from data.tokens.adapt import called
@@ -89,7 +90,8 @@ def run_ids(options: argparse.Namespace) -> None:
         sequences.save(rows, path)
     except (ModelFileError, ValueError, OSError) as error:
         fail(str(error))
-    say(f"{path} ({len(rows):,} sequences, {sum(map(len, rows)):,} ids), of which the first is")
+    size = f"{counted(len(rows), 'sequence')}, {counted(sum(map(len, rows)), 'id')}"
+    say(f"{path} ({size}), of which the first is")
     say(textwrap.shorten(model.vocabulary.words(rows[0]), SHOWN, placeholder=" ..."))
 
 
@@ -130,7 +132,7 @@ def _tell_of_voices(seed: Seed, vocabulary: Vocabulary, constraints: Constraints
     if constraints.max_polyphony is not None:
         joining = min(joining, constraints.max_polyphony - len(own))
     if joining > 0:
-        who = "1 voice" if joining == 1 else f"{joining} voices"
+        who = counted(joining, "voice")
         if vocabulary.grid.parts and joining == len(parts):
             who = " and ".join(called(part, vocabulary) for part in parts)
         who += " joins" if joining == 1 else " join"
@@ -146,8 +148,7 @@ def _write(
         midi, *others = write_piece(written, stem, options.key)
         score = written.score
         say(
-            f"{midi} ({len(score.bars)} bar{'s' * (len(score.bars) != 1)}, "
-            f"{len(score.notes)} note{'s' * (len(score.notes) != 1)}, "
+            f"{midi} ({counted(len(score.bars), 'bar')}, {counted(len(score.notes), 'note')}, "
             f"{score.step_seconds(score.end_step):.0f} s), {', '.join(p.name for p in others)}"
         )
         if silent := silent_programs(score, model.vocabulary, options.constraints):

@@ -291,7 +291,7 @@ def seed_from_midi(
     begin = from_bar - 1 + upbeat if from_bar > 1 else 0
     part = score.excerpt(begin, from_bar - 1 + upbeat + bars)
     if not len(part.notes):
-        where = f"its first {bars} bars" if from_bar == 1 else f"{bars} bars from bar {from_bar} on"
+        where = f"{counted(bars, 'bar')} from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
     vocabulary = UNCONSTRAINED.retimed(vocabulary, part)  # its tempo, not that of the first bar
     fitted, changes = adapt_score(part, vocabulary)

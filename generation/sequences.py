@@ -106,6 +106,18 @@ class _Rules:
         raise NotImplementedError
 
 
+def _checked(model: SequenceModel, seed: Sequence[int]) -> list[int]:
+    """Return the ids of a seed, or raise a ValueError."""
+    known = model.vocabulary.ids
+    for number in seed:
+        if not isinstance(number, int | np.integer) or not 0 <= number < known:
+            raise ValueError(
+                f"{number!r:.40} is no id: a number from 0 to {known - 1}; "
+                "model.vocabulary.parse reads names"
+            )
+    return [int(number) for number in seed]
+
+
 def _steps(
     model: SequenceModel,
     seed: Sequence[int],
@@ -115,10 +127,6 @@ def _steps(
     generator: np.random.Generator,
 ) -> Iterator[Ids]:
     """Yield the ids (B,) that follow a seed, step by step; they are below 0 in rows that ended."""
-    known = model.vocabulary.ids
-    for number in seed:
-        if not 0 <= number < known:
-            raise ValueError(f"{number} is no id: a number from 0 to {known - 1}")
     prompt = model.vocabulary.tokens(np.array(seed, dtype=np.int64))
     rules = _Rules(model.vocabulary, len(seed) + (length or LONGEST), is_free=length is None)
     steps = sample(
@@ -151,7 +159,7 @@ def stream(
     Raises:
         ValueError: an id that the model does not know.
     """
-    rng = np.random.default_rng(random_seed)
+    rng, seed = np.random.default_rng(random_seed), _checked(model, seed)
     for row in _steps(model, seed, 1, length, sampling, rng):
         if row[0] >= 0:
             yield int(row[0])
@@ -175,7 +183,7 @@ def write(
     Raises:
         ValueError: an id that the model does not know.
     """
-    rng = np.random.default_rng(random_seed)
+    rng, seed = np.random.default_rng(random_seed), _checked(model, seed)
     make = partial(_steps, model, seed, length=length, sampling=sampling, generator=rng)
     written = []
     for begin in range(0, count, ROWS):

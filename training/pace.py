@@ -10,6 +10,7 @@ import torch
 import yaml  # type: ignore[import-untyped]
 
 from common.cli import say
+from common.text import counted
 from data.batches.datamodule import MusicDataModule
 from model.threads import ThreadChooser
 from training.checks import RunError
@@ -36,7 +37,8 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     if options.minutes is None:
         return options
     if trainer.max_steps > 0:
-        say(f"the run is {trainer.max_steps:,} steps long (trainer.max_steps); minutes is ignored")
+        length = counted(trainer.max_steps, "step")
+        say(f"the run is {length} long (trainer.max_steps); minutes is ignored")
         return options
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)
@@ -48,7 +50,8 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     minutes = options.minutes
     if options.model.begin_with and steps > (most := _enough_steps(options, data)):
         minutes, steps = round(minutes * most / steps, 1), most
-    say(f"{steps:,} steps of {seconds:.2f} seconds: {minutes:g} minutes in all, roughly")
+    lasts = f"{minutes:g} minute{'s' * (minutes != 1)}"
+    say(f"{steps:,} steps of {seconds:.2f} seconds: {lasts} in all, roughly")
     validations = min(MOST_VALIDATIONS, max(1, int(options.minutes / VALIDATION_MINUTES)))
     interval = trainer.val_check_interval or -(-steps // validations)
     return replace(options, trainer=replace(trainer, max_steps=steps, val_check_interval=interval))
@@ -68,7 +71,7 @@ def _steps_before(options: RunOptions) -> tuple[int, int]:
     steps, interval = trainer.get("max_steps"), trainer.get("val_check_interval")
     if type(steps) is not int or type(interval) is not int or min(steps, interval) < 1:
         raise RunError(f"{path} does not say how long the run is: give --trainer.max_steps")
-    say(f"the run is {steps:,} steps long, as {path} says")
+    say(f"the run is {counted(steps, 'step')} long, as {path} says")
     return steps, interval
 
 

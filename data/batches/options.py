@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.options import Count, Options, Positive, Share
-from data.corpus.options import CorpusError, CorpusOptions
-
-ID_SUFFIXES = (".npy", ".jsonl")  # of files with other sequences (data/batches/id_sequences.py)
+from data.corpus.options import ID_SUFFIXES, CorpusError, CorpusOptions
 
 
 @dataclass(frozen=True)

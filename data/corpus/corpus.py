@@ -20,7 +20,7 @@ from typing import Self
 from common.files import replace_folder
 from common.text import printable
 from data.corpus.find_files import EMBEDDED, find_music_files
-from data.corpus.options import SPLITS, CorpusError, CorpusOptions
+from data.corpus.options import ID_SUFFIXES, SPLITS, CorpusError, CorpusOptions
 from data.corpus.store import FORMAT, Split
 from data.midi.events import MAX_FILE_BYTES
 from data.score import Grid
@@ -149,7 +149,9 @@ def open_corpus(
     except NotADirectoryError as error:
         raise CorpusError(str(error)) from None
     if not names and not left_out:
-        raise CorpusError(f"{folder}: no music file in it")
+        ids = sorted(str(path) for path in folder.iterdir() if path.suffix in ID_SUFFIXES)
+        hint = f"; name the file of sequences: {ids[0]}" if ids else ""
+        raise CorpusError(f"{folder}: no music file in it{hint}")
     content = _content_hash(folder, names, options)
     out = Path(datasets) / f"{name}-{content}"
     if not (out / "corpus.json").is_file():

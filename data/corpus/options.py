@@ -10,6 +10,7 @@ from data.score import DRUMS, MAX_BAR_BEATS, MOST_STEPS, SECONDS, Grid
 
 SPLITS = ("train", "valid", "test")
 FOLDERS = {**dict(zip(SPLITS, SPLITS, strict=True)), "validation": "valid", "val": "valid"}
+ID_SUFFIXES = (".npy", ".jsonl")  # of files with other sequences (data/batches/id_sequences.py)
 Program = Annotated[int, Range(0, DRUMS)]
 Track = Annotated[int, Range(1)]
 Steps = Annotated[int, Range(1, MOST_STEPS["beats"])]

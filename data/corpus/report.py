@@ -137,9 +137,9 @@ def _grid_lines(report: CorpusReport) -> list[str]:
     changes, steps = report.music.grid_changes, report.grid.steps_per_beat
     notes = sum(report.music.programs.values()) + changes.merged
     mends = (
-        (changes.split_bars, "bars split, too long for any meter"),
-        (changes.clipped_bytes, "bytes over 127 read as 127"),
-        (changes.empty_bars, "empty bars before first notes left out"),
+        (changes.split_bars, "bar", "split, too long for any meter"),
+        (changes.clipped_bytes, "byte", "over 127 read as 127"),
+        (changes.empty_bars, "empty bar", "before first notes left out"),
     )
     return [
         f"{steps} steps a beat (one is {60_000 / 120 / steps:.0f} ms at 120 a minute)"
@@ -149,7 +149,7 @@ def _grid_lines(report: CorpusReport) -> list[str]:
         f"by {changes.worst_error_steps:.2g} steps at worst; "
         f"the mean of all onsets is {changes.error_steps / notes:.2g} steps",
         f"{changes.merged:,} notes merged with another, {changes.cut:,} cut short",
-        *(f"{count:,} {what}" for count, what in mends if count),
+        *(f"{counted(count, noun)} {what}" for count, noun, what in mends if count),
     ]
 
 

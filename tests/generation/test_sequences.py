@@ -62,6 +62,15 @@ def test_sequences_begin_with_the_seed_and_are_as_long_as_asked(seed, count, len
     assert rows == again
 
 
+def test_a_seed_may_be_an_array_and_its_sequences_can_be_kept(tmp_path):
+    rows = sequences.write(MODEL, np.array([2, 0]), length=3)
+    sequences.save(rows, tmp_path / "rows.jsonl")
+    assert json.loads((tmp_path / "rows.jsonl").read_text()) == rows[0]
+    for seed in (["kick"], [5], [0.5]):
+        with pytest.raises(ValueError, match=r"is no id: a number from 0 to 4; model\.vocab"):
+            sequences.write(MODEL, seed)
+
+
 def test_a_stream_is_what_is_written():
     (row,) = sequences.write(MODEL, [2, 0], length=40)
     assert [*sequences.stream(MODEL, [2, 0], length=40)] == row[2:]
@@ -106,6 +115,11 @@ def test_the_command_begins_and_ends_by_itself(file):
     generate.main(["--checkpoint", file, "--count", "5", "--out", "new.jsonl"])
     lines = Path("new.jsonl").read_text().splitlines()
     assert list(map(json.loads, lines)) == sequences.write(MODEL, count=5)
+
+
+def test_one_is_counted_as_one(file, capsys):
+    generate.main(["--checkpoint", file, "--ids", "1", "--out", "new.jsonl"])
+    assert capsys.readouterr().out.startswith("new.jsonl (1 sequence, 1 id), of which the first is")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ def test_steps_take_three_quarters_of_the_minutes(paced, capsys):
     assert trainer.val_check_interval == trainer.max_steps / 5
     assert capsys.readouterr().out == "900 steps of 0.50 seconds: 10 minutes in all, roughly\n"
     assert paced(RunOptions(minutes=0.1)).max_steps == pace.LEAST_STEPS
+    capsys.readouterr()
+    paced(RunOptions(minutes=1.0))
+    assert capsys.readouterr().out == "90 steps of 0.50 seconds: 1 minute in all, roughly\n"
 
 
 def test_few_pieces_are_read_so_often_and_no_more_by_a_run_that_begins_with_a_model(

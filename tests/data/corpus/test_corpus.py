@@ -237,6 +237,9 @@ def test_errors_are_one_clear_line(tmp_path):
     assert message(tmp_path / "file") == "/file: a file, where a folder of music files is needed"
     (tmp_path / "empty").mkdir()
     assert message(tmp_path / "empty") == "/empty: no music file in it"
+    (tmp_path / "empty" / "steps.jsonl").touch()
+    told = "/empty: no music file in it; name the file of sequences: "
+    assert message(tmp_path / "empty").startswith(told)
     (tmp_path / "broken").mkdir()
     for number in range(3):
         (tmp_path / "broken" / f"{number}.mid").write_bytes(b"RIFF")
