@@ -176,9 +176,15 @@ class Constraints:
         """Return bool (N,), which notes of the vocabulary the model may play.
 
         Raises:
-            ConstraintError: it may play none.
+            ConstraintError: it may play none, or has no pitches, and some are asked for.
         """
         playing = self.playing(vocabulary)
+        if vocabulary.programs == (DRUMS,) and (
+            self.parsed_key or self.pitch_range or self.chord_track or self.cadence
+        ):
+            raise ConstraintError(
+                "the model plays drums alone: it has no key, chords or pitch range to ask for"
+            )
         pitches = np.arange(vocabulary.lowest_pitch, vocabulary.highest_pitch + 1)
         fits = np.ones(len(pitches), dtype=bool)
         if self.parsed_key is not None:

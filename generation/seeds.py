@@ -423,7 +423,7 @@ def rewrite_from_midi(
     if not 1 - upbeat <= first <= end <= last:
         asked = f"bar {first}" if first == end else f"bars {first}-{end}"
         raise MidiError(f"{name}: no {asked}, it has bars {1 - upbeat} to {last}")
-    programs = [program_of(voice, vocabulary) for voice in voices]
+    programs = [program_of(voice, vocabulary, has_drums=True) for voice in voices]
     there = np.unique(fitted.notes["program"]).tolist()
     if absent := np.setdiff1d(programs, there).tolist():
         names = " or ".join(instrument_name(program, vocabulary.grid) for program in absent)
@@ -435,14 +435,20 @@ def rewrite_from_midi(
     return replace(seed, changes=(*apart, *changes))
 
 
-def program_of(voice: Voice, vocabulary: Vocabulary) -> int:
+def program_of(voice: Voice, vocabulary: Vocabulary, *, has_drums: bool = False) -> int:
     """Return the program of one of the vocabulary's instruments.
+
+    Args:
+        voice: its number among those that have pitches, or its name.
+        vocabulary: the vocabulary of the model.
+        has_drums: whether the name may be that of the drums.
 
     Raises:
         SeedError: the vocabulary has no such voice.
     """
     programs = _pitched(vocabulary.programs)
     if isinstance(voice, str):
+        programs = list(vocabulary.programs) if has_drums else programs
         names = [instrument_name(program, vocabulary.grid) for program in programs]
         its = [name.casefold() == voice.casefold() for name in names]
         if not any(its):

@@ -153,9 +153,12 @@ def _adapt_bars(
             if length < score.grid.bar_steps(*second):
                 meter = (second[0], second[1])
         while meter not in vocabulary.meters and length > vocabulary.longest_bar:
-            rows.append(_shortest_bar(vocabulary.longest_bar, vocabulary))
+            even, rest = divmod(length, -(-length // vocabulary.longest_bar))
+            is_known = not rest and even in vocabulary.whole_bars
+            part = even if is_known else vocabulary.longest_bar  # 4/2 is 2/2 2/2, not 3/2 2/4
+            rows.append(_shortest_bar(part, vocabulary))
             tempi.append(bpm)
-            length -= vocabulary.longest_bar
+            length -= part
         known = meter in vocabulary.meters
         rows.append((*meter, length) if known else _shortest_bar(length, vocabulary))
         tempi.append(bpm)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from data.keys import key_pitch_classes, parse_key
+from data.score import DRUMS
 from data.tokens.vocabulary import Vocabulary
 from generation.constraints import ConstraintError, Constraints
 from tests.models import BAND
@@ -111,6 +112,14 @@ def test_what_this_model_can_never_meet_is_refused_in_words(fields, resolve, wor
 def test_drums_alone_are_left_where_they_alone_are_asked_for():
     constraints = Constraints(programs=(128,), pitch_range=("C8", "C9"))
     assert len(notes(QUARTET, constraints.candidates(QUARTET))) == QUARTET.pitch_count
+
+
+@pytest.mark.parametrize("asked", [{"key": "C"}, {"chords": "C"}, {"pitch_range": ("C3", "C4")}])
+def test_a_model_of_drums_has_no_pitches_to_ask_for(asked):
+    drummer = replace(QUARTET, programs=(DRUMS,))
+    assert Constraints(programs=("drums",), tempo_bpm=72).candidates(drummer).all()
+    with pytest.raises(ConstraintError, match="plays drums alone"):
+        Constraints(**asked).candidates(drummer)
 
 
 def test_a_model_of_seconds_has_neither_tempo_nor_meter():

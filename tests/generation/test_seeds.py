@@ -248,6 +248,8 @@ def test_a_melody_is_kept_by_its_name_and_the_other_parts_are_open(tmp_path):
     assert given_from_midi(tmp_path / "song.mid", BAND, voices=["piano"]).is_open[0].all()
     rewritten = rewrite_from_midi(tmp_path / "song.mid", BAND, voices=["Bridge"])
     assert rewritten.is_open.any(axis=1).tolist() == [False, True, False, False, False]
+    drummed = rewrite_from_midi(tmp_path / "song.mid", BAND, voices=["drums"])
+    assert drummed.is_open.any(axis=1).tolist() == [False, False, False, True, False]
     # a stranger is the first part, or the one that is named
     write_midi(piece([(0, 12, 72, 80, 73)]), tmp_path / "flute.mid")
     seed = given_from_midi(tmp_path / "flute.mid", BAND)

@@ -162,6 +162,9 @@ def test_a_bar_of_an_unknown_meter_keeps_its_length():
 def test_a_bar_longer_than_any_known_becomes_several():
     fitted, _ = adapt_score(piece(note=(60, 12, 60, 80, 0), bar=(6, 4, 72)), SMALL)
     assert fitted.bars.tolist() == [(4, 4, 48), (2, 4, 24)]
+    choral = replace(SMALL, meters=((2, 4), (4, 4), (3, 2)))
+    fitted, _ = adapt_score(piece(note=(60, 12, 60, 80, 0), bar=(4, 2, 96)), choral)
+    assert fitted.bars.tolist() == [(4, 4, 48), (4, 4, 48)]  # rather than 3/2 and 2/4
 
 
 @pytest.mark.parametrize("grid", [Grid(4), SECONDS])
