@@ -10,7 +10,14 @@ import numpy as np
 from common.arrays import Ints, Reals, Records, offsets, segment_ids
 from common.interface import OCTAVE
 from data.chords import CHORDS, KINDS, Chord, Span
-from data.keys import Key, harmonic_scale, pitched_notes, spell_class
+from data.keys import (
+    LETTERS_BY_FIFTHS,
+    Key,
+    harmonic_scale,
+    pitched_notes,
+    spell_class,
+    written_at,
+)
 from data.score import NOTE, Grid, Score
 
 LONGEST = 16  # half beats: the longest chord
@@ -219,22 +226,28 @@ def chords_of(score: Score) -> list[Span]:
     ]
 
 
-def key_to_spell(chord: Chord, key: Key) -> Key:
-    """Return the key in which a chord is spelled: the minor for major chords on flat degrees."""
+def spelled(chord: Chord, key: Key) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return how the root and the bass of a chord are written in a key: letters, and their sharps.
+
+    Major chords on flat degrees are spelled as in minor, and a bass as a note of its chord: Fm/Ab
+    in C major, where G# would be nearer to the key.
+    """
     is_borrowed = numeral(chord, key).startswith(("♭I", "♭V"))
-    return Key(key.tonic, "minor") if is_borrowed else key
+    key = Key(key.tonic, "minor") if is_borrowed else key
+    root, bass = (spell_class(each, key) for each in (chord.root, chord.bass))
+    above = (chord.bass - chord.root) % OCTAVE
+    if above in CHORDS[chord.kind]:
+        up = -9 if (chord.kind, above) == ("dim7", 9) else (7 * above + 6) % OCTAVE - 6  # fifths
+        place = LETTERS_BY_FIFTHS.index(root[0]) - 1 + 7 * root[1] + up
+        letter, sharps, _ = written_at(place, chord.bass)
+        bass = (letter, sharps) if abs(sharps) < 2 else bass
+    return root, bass
 
 
 def symbol(chord: Chord, key: Key) -> str:
     """Return the symbol of a chord, spelled as in a key."""
-    spelling = key_to_spell(chord, key)
-
-    def name(pitch_class: int) -> str:
-        letter, sharps = spell_class(pitch_class, spelling)
-        return letter + "#" * sharps + "b" * -sharps
-
-    under = "" if chord.bass == chord.root else f"/{name(chord.bass)}"
-    return f"{name(chord.root)}{chord.kind}{under}"
+    root, bass = (letter + "#" * sharps + "b" * -sharps for letter, sharps in spelled(chord, key))
+    return f"{root}{chord.kind}" + (f"/{bass}" if chord.bass != chord.root else "")
 
 
 # Scale degrees by semitones above the tonic, with the sign of those outside the scale.

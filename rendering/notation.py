@@ -17,9 +17,9 @@ from common.arrays import Bools
 from common.files import write_file
 from common.verovio_toolkit import load_notation
 from data.chords import Span
-from data.harmony import key_to_spell, numeral
+from data.harmony import numeral, spelled
 from data.instrument_names import sound_name
-from data.keys import Key, key_signature, spell_class
+from data.keys import Key, key_signature
 from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
 from rendering.note_values import steps_per_quarter
@@ -274,10 +274,10 @@ class _Writer:
             if begin <= step < end:
                 offset = ("offset", step - begin)
                 kind = _element("kind", _HARMONIES[chord.kind], text=chord.kind)
-                key = key_to_spell(chord, self._measures.key)
-                root = _pitch_class("root", chord.root, key)
-                bass = None if chord.bass == chord.root else _pitch_class("bass", chord.bass, key)
-                yield _element("harmony", root, kind, bass, offset)
+                names = spelled(chord, self._measures.key)
+                root, bass = map(_pitch_class, ("root", "bass"), names)
+                under = None if chord.bass == chord.root else bass
+                yield _element("harmony", root, kind, under, offset)
                 words = _element("direction-type", ("words", numeral(chord, self._measures.key)))
                 yield _element("direction", words, offset, placement="below")
 
@@ -337,9 +337,9 @@ class _Writer:
         return f"{part}-D{self._pitch[note]}" if program == DRUMS else f"{part}-I{program + 1}"
 
 
-def _pitch_class(tag: str, pitch_class: int, key: Key) -> Element:
-    """Return a pitch class by its name in a key."""
-    letter, sharps = spell_class(pitch_class, key)
+def _pitch_class(tag: str, name: tuple[str, int]) -> Element:
+    """Return a pitch class by its letter and sharps."""
+    letter, sharps = name
     return _element(tag, (f"{tag}-step", letter), (f"{tag}-alter", sharps or None))
 
 

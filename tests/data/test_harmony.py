@@ -125,3 +125,5 @@ def test_symbols_are_spelled_in_their_key():
     assert said == ["D#/G#", "Eb/Ab"]
     borrowed = [symbol(parse_chord(name), parse_key("A")) for name in ("F", "F/A", "Bb/D", "E#m")]
     assert borrowed == ["F", "F/A", "Bb/D", "E#m"]  # ♭VI and ♭II; ♯v is not borrowed
+    minor = ["Fm/Ab", "Bdim7/Ab", "Dm7b5/Ab", "A7/C#", "E7/G#", "Gm7b5/Db"]
+    assert [symbol(parse_chord(name), parse_key("C")) for name in minor] == minor
