@@ -118,7 +118,7 @@ class ConstrainedGrammar:
         self._rules = Rules(
             asked=self._asked(constraints, tempo, is_playable),
             words=vocabulary.words,
-            followers=self.grammar.followers,
+            followers=self._followers(constraints.first_meters or ()),
             limits=limits,
             is_playable=is_playable,
             given=self.given.tables,
@@ -244,6 +244,17 @@ class ConstrainedGrammar:
             last_chance=NEVER,
         )
         return asked
+
+    def _followers(self, meters: Sequence[tuple[int, int]]) -> Bools:
+        """Return (K, V), which ids may follow each kind: of first Bars, those in these meters."""
+        followers, vocabulary = self.grammar.followers, self.vocabulary
+        known = [vocabulary.meters.index(meter) for meter in meters if meter in vocabulary.meters]
+        if self.given.bars or self._meter is not None or not known:
+            return followers
+        first, followers = vocabulary.first(Kind.BAR), followers.copy()
+        followers[Kind.START, first : first + len(vocabulary.meters)] = False
+        followers[Kind.START, np.array(known) + first] = True
+        return followers
 
     def _given_close(self, constraints: Constraints) -> int:
         """Return when voices that only rest together end with a given last note, or NEVER.

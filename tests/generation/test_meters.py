@@ -49,3 +49,10 @@ def test_a_meter_that_no_training_piece_has_is_told_of(tmp_path, meters, seed, c
     told = request.strange_meters(model_of(tmp_path, *meters))
     assert len(told) == len(said)
     assert all(part in clause for part, clause in zip(said, told, strict=True))
+
+
+def test_a_new_piece_begins_in_a_meter_of_the_training_pieces(tmp_path):
+    for meters, known in (((3, 4),), {(3, 4)}), (((5, 4),), {(3, 4), (4, 4)}):
+        pieces = compose(model_of(tmp_path, *meters), Request(None, Length(bars=1), samples=12))
+        first = {tuple(piece.score.bars[["numerator", "denominator"]][0]) for piece in pieces}
+        assert first == known
