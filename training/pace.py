@@ -64,12 +64,16 @@ def _enough_steps(options: RunOptions, data: MusicDataModule) -> int:
     return max(LEAST_STEPS, MOST_PASSES * tokens // of_a_step)
 
 
-def _steps_before(options: RunOptions) -> tuple[int, int]:
-    """Return how many steps a run that goes on has, and how many lie between validations."""
+def _steps_before(options: RunOptions) -> tuple[int, int | None]:
+    """Return how many steps a run that goes on has, and how many lie between validations, if set.
+
+    A run whose steps were given by number may have no such interval.
+    """
     path = Path(options.run) / "config.yaml"
     trainer = (kept_settings(path) or {"trainer": {}})["trainer"]
     steps, interval = trainer.get("max_steps"), trainer.get("val_check_interval")
-    if type(steps) is not int or type(interval) is not int or min(steps, interval) < 1:
+    is_known = type(steps) is int and steps > 0
+    if not is_known or not (interval is None or (type(interval) is int and interval > 0)):
         raise RunError(f"{path} does not say how long the run is: give --trainer.max_steps")
     say(f"the run is {counted(steps, 'step')} long, as {path} says")
     return steps, interval

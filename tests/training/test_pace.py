@@ -89,8 +89,10 @@ def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
             (tmp_path / "config.yaml").write_text(text)
         with pytest.raises(RunError, match=r"config\.yaml does not say how long the run is"):
             paced(resumed)
-    (tmp_path / "config.yaml").write_text("trainer: {max_steps: 70, val_check_interval: 20}")
-    assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, 20)
+    for text, interval in (("20", 20), ("null", None)):  # none: its steps were given by number
+        kept = f"trainer: {{max_steps: 70, val_check_interval: {text}}}"
+        (tmp_path / "config.yaml").write_text(kept)
+        assert (paced(resumed).max_steps, paced(resumed).val_check_interval) == (70, interval)
 
 
 def test_a_run_of_minutes_ends_as_one_of_as_many_steps(tunes, monkeypatch, capsys):
