@@ -163,6 +163,11 @@ class Style:
         return [meter for meter, _ in Counter(form.meter for form in self.forms).most_common()]
 
     @property
+    def first_bars(self) -> tuple[tuple[int, int, int], ...]:
+        """The time signatures of these pieces, each with steps of a first bar, once each."""
+        return tuple({(*form.meter, form.first_bar_steps): None for form in self.forms})
+
+    @property
     def is_of_one_voice(self) -> bool:
         """Whether there is one instrument, which plays one note at a time."""
         return self.voices == 1 and self.polyphony is not None and self.polyphony <= ONE_NOTE

@@ -118,7 +118,7 @@ class ConstrainedGrammar:
         self._rules = Rules(
             asked=self._asked(constraints, tempo, is_playable),
             words=vocabulary.words,
-            followers=self._followers(constraints.first_meters or ()),
+            followers=self._followers(constraints.first_bars or ()),
             limits=limits,
             is_playable=is_playable,
             given=self.given.tables,
@@ -245,15 +245,19 @@ class ConstrainedGrammar:
         )
         return asked
 
-    def _followers(self, meters: Sequence[tuple[int, int]]) -> Bools:
-        """Return (K, V), which ids may follow each kind: of first Bars, those in these meters."""
+    def _followers(self, first_bars: Sequence[tuple[int, int, int]]) -> Bools:
+        """Return (K, V), which ids may follow each kind: a piece begins with one of these bars."""
         followers, vocabulary = self.grammar.followers, self.vocabulary
-        known = [vocabulary.meters.index(meter) for meter in meters if meter in vocabulary.meters]
+        meters = vocabulary.meters
+        known = [meters.index((n, d)) for n, d, _ in first_bars if (n, d) in meters]
         if self.given.bars or self._meter is not None or not known:
             return followers
         first, followers = vocabulary.first(Kind.BAR), followers.copy()
-        followers[Kind.START, first : first + len(vocabulary.meters)] = False
+        followers[Kind.START, first : first + len(meters)] = False
         followers[Kind.START, np.array(known) + first] = True
+        is_whole = [steps == vocabulary.grid.bar_steps(n, d) for n, d, steps in first_bars]
+        if self._is_regular and all(is_whole):
+            followers[Kind.BAR, vocabulary.ids(Kind.LENGTH)] = False
         return followers
 
     def _given_close(self, constraints: Constraints) -> int:

@@ -75,8 +75,9 @@ class Constraints:
             generation/chord_track.py). New bars are then whole, and have one time signature.
         usual_meter: the meter of new bars that must have one, if none is asked for or given; None:
             as in the training pieces.
-        first_meters: the meters in which a new piece may begin, if none is asked for; None: those
-            of the training pieces; (): any.
+        first_bars: the meters in which a new piece may begin, if none is asked for, each with steps
+            of a first bar; where all bars are regular and these are whole, there is no upbeat.
+            None: as in the training pieces; (): any.
 
     Raises:
         ConstraintError: a value that no vocabulary can meet.
@@ -104,7 +105,7 @@ class Constraints:
     regular_bars: bool | None = None
     closes: bool | None = None
     usual_meter: tuple[int, int] | None = None
-    first_meters: tuple[tuple[int, int], ...] | None = None
+    first_bars: tuple[tuple[int, int, int], ...] | None = None
     monophonic: tuple[int, ...] | None = None
     ranges: dict[int, tuple[int, int]] | None = field(default=None, hash=False)
     pitches: dict[int, tuple[int, ...]] | None = field(default=None, hash=False)
@@ -170,7 +171,7 @@ class Constraints:
             regular_bars=style.has_regular_bars if self.regular_bars is None else self.regular_bars,
             closes=style.mostly_closes or None if self.closes is None else self.closes,
             usual_meter=self.usual_meter or style.meter,
-            first_meters=tuple(style.meters) if self.first_meters is None else self.first_meters,
+            first_bars=style.first_bars if self.first_bars is None else self.first_bars,
             monophonic=style.monophonic if self.monophonic is None else self.monophonic,
             ranges=self.ranges or style.ranges,
             pitches=self.pitches or style.pitches,

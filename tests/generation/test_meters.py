@@ -51,6 +51,15 @@ def test_a_meter_that_no_training_piece_has_is_told_of(tmp_path, meters, seed, c
     assert all(part in clause for part, clause in zip(said, told, strict=True))
 
 
+@pytest.mark.parametrize("first", [12, 36])
+def test_a_new_piece_has_an_upbeat_only_if_training_pieces_have(tmp_path, first):
+    forms = (Form((3, 4), first, 2, final_position=0),)
+    model = load(untrained(tmp_path / "model.safetensors", QUARTET, forms=forms))
+    asked = Constraints(regular_bars=True)
+    pieces = compose(model, Request(None, Length(bars=2), asked, samples=24))
+    assert any(piece.score.bars["length"][0] < 36 for piece in pieces) == (first < 36)
+
+
 def test_a_new_piece_begins_in_a_meter_of_the_training_pieces(tmp_path):
     for meters, known in (((3, 4),), {(3, 4)}), (((5, 4),), {(3, 4), (4, 4)}):
         pieces = compose(model_of(tmp_path, *meters), Request(None, Length(bars=1), samples=12))
