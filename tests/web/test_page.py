@@ -589,6 +589,25 @@ def test_a_new_piece_has_a_usual_tempo_and_plays_at_the_tempo_that_is_chosen(tab
     assert tab.ask("etude.piece().tempo") == [[140]]
 
 
+@pytest.mark.parametrize("until", ["true", "etude.shown().notes.length > 3"])
+def test_the_tempo_that_is_chosen_while_the_model_writes_is_that_of_the_answer(tab, until):
+    play_three(tab)
+    tab.ask(
+        "document.querySelector('[data-how=continue]').click();"
+        "globalThis.wait = setInterval(() => {"
+        f" if (!({until})) return; clearInterval(wait);"
+        " const field = document.getElementById('s-tempo'); field.value = '140';"
+        " for (const kind of ['input', 'change'])"
+        "  field.dispatchEvent(new Event(kind, {bubbles: true})) }, 1)"
+    )
+    tab.until("etude.session.now.variations")
+    assert {*tab.ask("etude.session.now.variations.flatMap(v => v.tempo.flat())")} == {140}
+    assert tab.ask("document.getElementById('s-tempo').value") == "140"
+    assert tab.ask("etude.session.now.written.settings.tempo") == 140
+    tab.click("#undo")
+    assert {*tab.ask("etude.piece().tempo.flat()")} != {140}
+
+
 def count_sounds(tab):
     """Counts from now on notes and clicks that are handed to the audio clock, with their times."""
     tab.ask(

@@ -1,6 +1,6 @@
 // Playing what there is, from the cursor on.
 import { byId, field, isOn, setText, turn } from "./dom.js";
-import { change, current, freshPiece, on, page, session, settings, sound } from "./page.js";
+import { change, current, freshPiece, on, page, session, settings, sound, tell } from "./page.js";
 import { FASTEST, SLOWEST, barStarts, beatsOf, clockOf, lastEnd } from "./piece.js";
 import { Player } from "./player.js";
 import { redraw, roll, selectedSteps } from "./stage.js";
@@ -101,14 +101,15 @@ export function togglePlay() {
  */
 const isTempo = (tempo) => tempo !== null && tempo >= SLOWEST && tempo <= FASTEST;
 
-/** Plays what there is, and what is written from now on, at the tempo that was chosen. */
+/** Plays what there is, and what is written now or from now on, at the tempo that was chosen. */
 function retime() {
   const { tempo } = settings.get();
-  const { now } = session;
-  if (page.writing || instead?.() || !now?.piece.notes.length || page.plays?.grid === "seconds")
-    return;
+  const piece = current();
+  const { writing, isAsked } = page;
+  const isThere = writing || (piece?.notes.length && !isAsked); // what is asked for, when it begins
+  if (!piece || !isThere || instead?.() || page.plays?.grid === "seconds") return;
   if (!isTempo(tempo)) return; // it is said beside the control
-  if (now.piece.tempo.every(([bpm]) => bpm === Math.round(tempo))) return;
+  if (piece.tempo.every(([bpm]) => bpm === Math.round(tempo))) return;
   /** @type {(piece: Piece) => Piece} */
   const retimed = (piece) => ({ ...piece, tempo: piece.tempo.map(() => [Math.round(tempo)]) });
   /** @type {(ask: Ask) => Ask} */
@@ -119,12 +120,18 @@ function retime() {
     ...(ask.written ? { written: asked(ask.written) } : {}),
   });
   const playing = player.isPlaying ? Math.floor(at) : null;
-  const variations = now.variations?.map(retimed) ?? null;
-  const { before, chosen, written } = now;
-  change(variations?.[chosen] ?? retimed(now.piece), "tempo", {
-    ...{ before, chosen, variations },
-    written: written && asked(written),
-  });
+  if (writing) {
+    const { base, ask } = writing;
+    Object.assign(writing, { base: retimed(base), ask: asked(ask), shown: undefined });
+    tell("show");
+  } else if (session.now) {
+    const { before, chosen, written } = session.now;
+    const variations = session.now.variations?.map(retimed) ?? null;
+    change(variations?.[chosen] ?? retimed(piece), "tempo", {
+      ...{ before, chosen, variations },
+      written: written && asked(written),
+    });
+  }
   if (playing !== null) player.play(playing);
 }
 

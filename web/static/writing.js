@@ -130,6 +130,7 @@ function begin(told, ask) {
   if (page.plays) page.plays.trained = told.trained;
   page.cursor = barStarts(base).findLast((start) => start <= told.opens) ?? 0;
   if (goesOn) page.cursor = ask.how === "accompany" ? 0 : told.opens;
+  tell("tempo");
   tell("show");
   return writing;
 }
@@ -204,7 +205,10 @@ function keepWritten() {
   const { writing } = page;
   page.isAsked = false;
   page.writing = null;
-  if (!writing) return tell("show");
+  if (!writing) {
+    tell("tempo"); // which may be another since it was asked
+    return tell("show");
+  }
   player.stop();
   const { base, rows, row, ask } = writing;
   const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
