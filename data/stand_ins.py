@@ -30,25 +30,30 @@ def stand_ins(
     mean_pitches: Mapping[int, float],
     there: Sequence[int],
     general_midi: Callable[[int], int] = int,
+    tune: int | None = None,
 ) -> dict[int, int]:
     """Return which known program plays each unknown program of a piece.
 
-    It is one of the same family if there is one, or else any in whose register it lies. High voices
-    take high ones and a bass takes the lowest, each a different one while there are enough.
+    It is one of the same family if there is one, or else any in whose register it lies; of the
+    highest voice, but a bass, who plays tunes. High voices take high ones and a bass takes the
+    lowest, each a different one while there are enough.
 
     Args:
         mean_pitches: the mean pitch of each program in the piece, without drums.
         there: the known programs without drums, at least one.
         general_midi: maps the number of a program to that of General MIDI.
+        tune: the known program that plays tunes; None: that is not known.
     """
     taken = {program for program in mean_pitches if program in there}
+    highest = max(mean_pitches, key=mean_pitches.__getitem__, default=None)
     groups: dict[tuple[int, ...], list[int]] = {}  # unknown programs, by what they may become
     for program in mean_pitches:
         if program not in taken:
-            may = _who_may_play(program, mean_pitches[program], there, general_midi)
+            sings = tune if program == highest and tune not in taken else None
+            may = _who_may_play(program, mean_pitches[program], there, general_midi, sings)
             groups.setdefault(tuple(may), []).append(program)
     became: dict[int, int] = {}
-    for candidates, unknown in sorted(groups.items()):
+    for candidates, unknown in sorted(groups.items(), key=lambda its: (its[0] != (tune,), its[0])):
         free = [program for program in candidates if program not in taken] or candidates
         high_to_low = sorted(free, key=lambda p: (-_middle_pitch(general_midi(p)), p))
         voices = sorted(unknown, key=lambda program: (-mean_pitches[program], program))
@@ -60,17 +65,24 @@ def stand_ins(
 
 
 def _who_may_play(
-    program: int, mean_pitch: float, there: Sequence[int], general_midi: Callable[[int], int]
+    program: int,
+    mean_pitch: float,
+    there: Sequence[int],
+    general_midi: Callable[[int], int],
+    tune: int | None,
 ) -> Sequence[int]:
     """Return those of a program's family, or else who plays high and low, or where its notes lie.
 
-    Where each keeps to a register of its own, as in a choir, all may: there voices go by order.
+    Where each keeps to a register of its own, as in a choir, all may: there voices go by order. Who
+    plays tunes is given for a voice that is one, unless it is a bass.
     """
     own = general_midi(program)
     family = [p for p in there if general_midi(p) // FAMILY_PROGRAMS == own // FAMILY_PROGRAMS]
     if family or all(_has_register(general_midi(p)) for p in there):
         return family or there
     is_bass = _is_bass(own, mean_pitch, 1)
+    if tune is not None and not is_bass:
+        return [tune]
 
     def fits(other: int) -> bool:
         middle = _middle_pitch(other)

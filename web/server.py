@@ -229,7 +229,7 @@ class Page:
         """Return the piece in a music file; a separate process reads it, with a time limit."""
         loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self.writer, self.models.load, name)
-        item = (content, model.vocabulary)
+        item = (content, model.vocabulary, model.style.tune)
         result = await self._wait(
             self.reader, lambda: next(guarded(_read, [item], 1, READ_SECONDS))[1]
         )
@@ -350,13 +350,13 @@ def engraved(piece: PagePiece) -> bytes:
     return engrave(musicxml_of(piece).decode()).encode()
 
 
-def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
+def _read(item: tuple[bytes, Vocabulary, int | None]) -> Json | str:
     """Return the piece in the bytes of a music file, fitted to a model, or a line on why not.
 
     The piece is cut to what a page can hold. With it come a description of what the file holds, and
     clauses that say what was changed to fit the model.
     """
-    content, vocabulary = item
+    content, vocabulary, tune = item
     try:
         events = parse_events(content, "the file")
         score, vocabulary, apart = score_of(events, vocabulary)
@@ -366,7 +366,7 @@ def _read(item: tuple[bytes, Vocabulary]) -> Json | str:
         return "there are no notes in the file"
     programs = np.unique(score.notes["program"]).tolist()
     names = ", ".join(instrument_name(program, score.grid) for program in programs)
-    fitted, changes = adapt_score(score, vocabulary)
+    fitted, changes = adapt_score(score, vocabulary, tune)
     if not len(fitted.notes):
         return f"the model has no instrument for the notes of {names}"
     bars = min(len(fitted.bars), MOST_BARS)

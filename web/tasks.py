@@ -395,4 +395,4 @@ def _fitted(score: Score, model: Model) -> tuple[Score, list[str]]:
     if score.grid != vocabulary.grid:
         events = parse_events(midi_bytes(score), "the piece")
         score = score_from_events(events, vocabulary.grid)[0]
-    return adapt_score(score, vocabulary)
+    return adapt_score(score, vocabulary, model.style.tune)

@@ -20,14 +20,17 @@ from data.stand_ins import stand_ins
 from data.tokens.vocabulary import Vocabulary, VocabularyError
 
 
-def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]:
+def adapt_score(
+    score: Score, vocabulary: Vocabulary, tune: int | None = None
+) -> tuple[Score, list[str]]:
     """Return the nearest piece that the vocabulary can encode, and a clause for each change.
 
     Each unknown instrument becomes a known one of the same family, or else any: high voices take
-    high ones and a bass takes the lowest, each a different one while there are enough. Drums are
-    left out if the vocabulary has none. Pitches move by octaves; those of a single voice move
-    together, if they all fit then. Velocities and tempi go to the nearest. A bar of an unknown
-    meter becomes one or several bars of known meters, shortened if need be.
+    high ones, the highest the one that plays tunes (`Style.tune`) if that is given, and a bass
+    takes the lowest, each a different one while there are enough. Drums are left out if the
+    vocabulary has none. Pitches move by octaves; those of a single voice move together, if they all
+    fit then. Velocities and tempi go to the nearest. A bar of an unknown meter becomes one or
+    several bars of known meters, shortened if need be.
 
     Raises:
         VocabularyError: the piece is on another grid.
@@ -35,7 +38,7 @@ def adapt_score(score: Score, vocabulary: Vocabulary) -> tuple[Score, list[str]]
     if score.grid != vocabulary.grid:
         raise VocabularyError(f"the piece is on {score.grid}, the vocabulary on {vocabulary.grid}")
     changes: list[str] = []
-    notes = _adapt_programs(score.notes, vocabulary, changes)
+    notes = _adapt_programs(score.notes, vocabulary, tune, changes)
     notes = _adapt_pitches(notes, vocabulary, changes)
     velocity = _nearest(vocabulary.velocities, notes["velocity"])
     if np.any(velocity != notes["velocity"]):
@@ -69,7 +72,9 @@ def without_unknown(score: Score, vocabulary: Vocabulary) -> tuple[Score, Bools,
     return adapted, is_known, changes
 
 
-def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) -> Records:
+def _adapt_programs(
+    notes: Records, vocabulary: Vocabulary, tune: int | None, changes: list[str]
+) -> Records:
     pitched = [program for program in vocabulary.programs if program != DRUMS]
     is_drum = notes["program"] == DRUMS
     playable = np.where(is_drum, DRUMS in vocabulary.programs, bool(pitched))
@@ -83,7 +88,7 @@ def _adapt_programs(notes: Records, vocabulary: Vocabulary, changes: list[str]) 
     means.pop(DRUMS, None)
     play = {p: part for p in means if (part := _part_called(p, vocabulary)) is not None}
     others = {program: mean for program, mean in means.items() if program not in play}
-    play |= stand_ins(others, pitched, vocabulary.grid.general_midi)
+    play |= stand_ins(others, pitched, vocabulary.grid.general_midi, tune)
     for program, known in sorted(play.items()):
         notes["program"][old == program] = known
         changes.append(became(program, known, vocabulary))

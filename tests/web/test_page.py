@@ -1238,6 +1238,15 @@ def test_who_plays_tunes_plays_yours(tab):
     assert {program for _, program, _ in notes(tab)} == {68}
 
 
+def test_a_tune_that_was_made_with_another_model_is_a_tune(tab):
+    play_three(tab)
+    assert {program for _, program, _ in notes(tab)} == {40}
+    tab.choose("#model", "song")
+    tab.until("document.getElementById('voice').value == '68'")
+    write(tab, "harmonize")
+    assert notes(tab, "n[5]") == {(0, 68, 60), (12, 68, 64), (24, 68, 67)}  # too low for an oboe
+
+
 def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(any_tab, all_models):
     gone = "document.getElementById('gone').hidden"
     with network.served(make_app(all_models)) as (_, port):

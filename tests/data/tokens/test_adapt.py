@@ -77,16 +77,28 @@ def test_an_instrument_of_the_same_family_is_nearer_than_any_other():
     assert fitted.notes["program"].tolist() == [40]
 
 
-def became(*voices, vocabulary=QUARTET):
+def became(*voices, vocabulary=QUARTET, tune=None):
     """The program that each voice becomes, in order: voices are (program, pitch)."""
     rows = [(12 * n, 12, pitch, 80, program) for n, (program, pitch) in enumerate(voices)]
-    fitted = adapt_score(music.piece(rows, tempo=80), vocabulary)[0].notes
+    fitted = adapt_score(music.piece(rows, tempo=80), vocabulary, tune)[0].notes
     return [int(fitted["program"][fitted["onset"] == 12 * n][0]) for n in range(len(voices))]
 
 
 def test_a_melody_goes_to_the_highest_instrument_and_a_bass_to_the_lowest():
     assert became((0, 72)) == became((0, 50)) == became((44, 72)) == became((81, 60)) == [40]
     assert became((33, 40)) == became((33, 60)) == became((58, 50)) == became((0, 47)) == [43]
+
+
+def test_the_highest_foreign_voice_goes_to_who_plays_tunes_however_low_it_is():
+    songs = {"vocabulary": replace(QUARTET, programs=(0, 68)), "tune": 68}
+    assert became((40, 62), **songs | {"tune": None}) == [0]  # below an oboe's register
+    assert became((40, 62), **songs) == [68]
+    assert became((40, 73), (41, 62), (42, 55), **songs) == [68, 0, 0]
+    assert became((40, 62), (0, 50), **songs) == [68, 0]
+    assert became((40, 62), (0, 72), **songs) == [0, 0]  # it is no tune
+    assert became((40, 62), (68, 60), **songs) == [0, 68]  # which has its player
+    assert became((33, 40), **songs) == [0]  # a bass
+    assert became((42, 50), vocabulary=QUARTET, tune=40) == [42]  # is there itself
 
 
 def test_foreign_voices_go_to_the_instruments_from_high_to_low():
