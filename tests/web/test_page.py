@@ -1148,12 +1148,14 @@ def test_in_a_duet_the_model_answers_on_a_beat_until_one_plays_again(tab):
 def test_a_file_is_dropped_or_opened(tab, tmp_path):
     score, path = a_tune(0), tmp_path / "tune.mid"
     path.write_bytes(midi_bytes(score))
-    tab.ask(
+    said = tab.ask(
         "{ const data = new DataTransfer();"
         f" data.items.add(new File([new Uint8Array({[*path.read_bytes()]})], 'tune.mid'));"
         " document.body.dispatchEvent(new DragEvent('drop',"
-        " { dataTransfer: data, bubbles: true, cancelable: true })) }"
+        " { dataTransfer: data, bubbles: true, cancelable: true }));"
+        " document.getElementById('status').textContent }"
     )
+    assert said == "Reading tune.mid …"
     tab.until("etude.session.now?.label == 'tune.mid'")
     tune = score.notes[score.notes["program"] != DRUMS]
     onsets = {*map(tuple, tune[["onset", "pitch"]].tolist())}
@@ -1168,7 +1170,7 @@ def test_a_file_is_dropped_or_opened(tab, tmp_path):
     root = tab.call("DOM.getDocument")["root"]["nodeId"]
     node = tab.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
     tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
-    says(tab, "tune.mid: the file")
+    says(tab, "tune.mid: it is neither MIDI")
     assert len(notes(tab)) == len(tune)
     assert "400" in tab.errors.pop()  # the browser's own word for it
 
@@ -1229,6 +1231,17 @@ def test_what_the_model_was_asked_to_go_on_from_stays_as_it_is(tab):
     tab.ask(f"document.querySelector('[data-how=continue]').click(); dispatchEvent({key})")
     tab.until("etude.session.now.variations")
     assert tab.ask("etude.session.states.map(state => state.label)")[-2:] == ["G4", "continue"]
+
+
+def test_the_page_says_where_the_model_added_nothing(tab, monkeypatch):
+    def write_nothing(_, message):
+        yield {"begun": message["piece"], "changes": ["it rests"], "opens": 0, "trained": 0}
+        yield {"done": [message["piece"]] * message["variations"]}
+
+    monkeypatch.setitem(TASKS, "write", write_nothing)
+    play_three(tab)
+    write(tab, "harmonize")
+    assert status(tab) == "The model added no notes; it rests."
 
 
 def test_who_plays_tunes_plays_yours(tab):

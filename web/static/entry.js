@@ -126,11 +126,12 @@ function taken(told, label) {
 async function openFile(file) {
   if (!file) return;
   const name = file.name.slice(0, 60);
+  say(`Reading ${name} …`);
   try {
     const response = await post(`/upload?model=${encodeURIComponent(model())}`, file);
     taken(await response.json(), name);
   } catch (error) {
-    say(`${name}: ${reason(error)}`, true);
+    say(`${name}: ${reason(error).replace("the file: ", "")}`, true);
   }
 }
 

@@ -154,11 +154,13 @@ function finish(pieces) {
   const variations = pieces.map((piece) => asGiven(piece, ask));
   page.writing = null;
   change(variations[row], ask.how, { written: ask, variations, chosen: row });
+  const isNew = variations.some(({ notes }) => notes.length > base.notes.length);
   const many = variations.length > 1;
   const wrote = many ? `Wrote ${variations.length} variations` : "Wrote one piece";
-  const next = session.states.some((state) => state.label === "instead" || state.chosen > 0);
-  const hint = "Next: hear another, click a note to ask why, or Continue.";
-  say([wrote, ...changes, ...rewrittenOwn(ask, base)].join("; ") + "." + (next ? "" : ` ${hint}`));
+  const what = isNew ? wrote : "The model added no notes";
+  const known = session.states.some((state) => state.label === "instead" || state.chosen > 0);
+  const hint = isNew && !known ? " Next: hear another, click a note to ask why, or Continue." : "";
+  say([what, ...changes, ...rewrittenOwn(ask, base)].join("; ") + "." + hint);
 }
 
 /**
