@@ -46,7 +46,9 @@ def adapt_score(
     notes["velocity"] = velocity
     tempo = _nearest(vocabulary.tempos, score.tempo_bpm)
     if np.any(tempo != score.tempo_bpm):
-        changes.append("the tempo went to the nearest the model knows")
+        is_lost = len(vocabulary.tempos) == 1 < len(np.unique(score.tempo_bpm))
+        nearest = "the tempo went to the nearest the model knows"
+        changes.append("its changes of tempo were left out" if is_lost else nearest)
     bars, tempo = _adapt_bars(score, tempo, vocabulary, changes)
     adapted, merging = canonical(notes, bars, tempo, score.grid)
     for count, what in ((merging.merged, "fell together"), (merging.cut, "cut short")):

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +76,17 @@ def test_an_instrument_of_the_same_family_is_nearer_than_any_other():
     # timpani, 47, stand with the strings in General MIDI
     fitted, _ = adapt_score(piece(note=(0, 12, 60, 80, 47)), replace(SMALL, programs=(40, 48)))
     assert fitted.notes["program"].tolist() == [40]
+
+
+def test_a_model_of_one_tempo_takes_no_changes_of_it():
+    score = replace(
+        music.piece([(0, 12, 60, 80, 40), (48, 12, 60, 80, 40)], [(4, 4, 48)] * 2, 80),
+        tempo_bpm=np.array([80, 60], dtype=np.int32),
+    )
+    one = replace(QUARTET, tempos=(80,))
+    assert adapt_score(score, one)[1] == ["its changes of tempo were left out"]
+    told = adapt_score(music.piece([(0, 12, 60, 80, 40)], tempo=60), one)[1]
+    assert told == ["the tempo went to the nearest the model knows"]
 
 
 def became(*voices, vocabulary=QUARTET, tune=None):
