@@ -1016,6 +1016,15 @@ def test_chords_are_typed_into_bars_and_what_is_written_holds_to_them(
     assert not any(tab.ask(shown))
 
 
+def test_chords_cover_no_notes_where_the_window_is_narrow(tab):
+    play_three(tab)
+    for size in ((1200, 1000), (640, 700)):  # as a page that is zoomed in
+        tab.resize(*size)
+        of = "document.querySelector('{}').getBoundingClientRect()"
+        room = f"{of.format('#chords input')}.bottom - {of.format('#roll')}.y"
+        browser.until(lambda ask=room: tab.ask(ask) <= 24 + 30)
+
+
 def test_in_an_empty_bar_the_model_offers_its_own_chords(tab):
     type_chords(tab, 1, "C")  # and the focus is in the next
     offers = "[...document.querySelectorAll('#offers button')].map(its => its.textContent)"
