@@ -100,7 +100,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
     vocabulary, tune, voices = model.vocabulary, model.style.tune, options.voices or ()
     if options.rewrite:
         bars = options.bars_to_rewrite
-        return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices)
+        return rewrite_from_midi(options.rewrite, vocabulary, bars=bars, voices=voices, tune=tune)
     if options.harmonize:
         return given_from_midi(options.harmonize, vocabulary, voices=voices, tune=tune)
     if options.seed_midi is not None:
@@ -109,6 +109,7 @@ def _seed(model: Model, options: argparse.Namespace, constraints: Constraints) -
             vocabulary,
             bars=options.seed_bars or DEFAULT_SEED_BARS,
             from_bar=options.from_bar or 1,
+            tune=tune,
         )
     elif options.seed_notes is not None:
         seed = seed_from_notes(options.seed_notes, vocabulary, constraints, style=model.style)

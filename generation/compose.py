@@ -170,7 +170,8 @@ def continue_midi(
     if isinstance(midi, str):
         seed = seed_from_notes(midi, vocabulary, constraints, style=model.style)
     else:
-        seed = seed_from_midi(midi, vocabulary) if midi else no_seed(vocabulary)
+        tune = model.style.tune
+        seed = seed_from_midi(midi, vocabulary, tune=tune) if midi else no_seed(vocabulary)
     seed = seed if alone else accompany(model, seed)
     return _best(model, Request(seed, length, constraints), **how)
 
@@ -219,7 +220,8 @@ def rewrite_midi(
         MidiError, SeedError: `midi` has no such bar or voice.
         ConstraintError: the request can never be met.
     """
-    seed = rewrite_from_midi(midi, model.vocabulary, bars=bars, voices=voices)
+    tune = model.style.tune
+    seed = rewrite_from_midi(midi, model.vocabulary, bars=bars, voices=voices, tune=tune)
     return _best(model, Request(seed, None, constraints), **how)
 
 

@@ -269,7 +269,12 @@ def seed_from_notes(
 
 
 def seed_from_midi(
-    midi: Midi, vocabulary: Vocabulary, *, bars: int | None = None, from_bar: int = 1
+    midi: Midi,
+    vocabulary: Vocabulary,
+    *,
+    bars: int | None = None,
+    from_bar: int = 1,
+    tune: int | None = None,
 ) -> Seed:
     """Return bars of a MIDI file, or of a pretty_midi object, as a seed.
 
@@ -278,6 +283,7 @@ def seed_from_midi(
         vocabulary: the vocabulary of the model.
         bars: how many bars to take, not counting an upbeat before bar 1; None: all.
         from_bar: the number of the first bar, from 1; bar 1 includes its upbeat.
+        tune: the program that plays tunes (`Style.tune`), if that is known.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
@@ -294,7 +300,7 @@ def seed_from_midi(
         where = f"{counted(bars, 'bar')} from bar {from_bar} on"
         raise MidiError(f"{name}: no notes in {where}; keep more with --seed-bars")
     vocabulary = UNCONSTRAINED.retimed(vocabulary, part)  # its tempo, not that of the first bar
-    fitted, changes = adapt_score(part, vocabulary)
+    fitted, changes = adapt_score(part, vocabulary, tune)
     changes = apart + changes
     end = begin + len(part.bars) - upbeat  # the number of its last bar
     if end < min(from_bar + bars - 1, last):
@@ -398,6 +404,7 @@ def rewrite_from_midi(
     *,
     bars: tuple[int, int | None] | None = None,
     voices: Sequence[Voice] = (),
+    tune: int | None = None,
 ) -> Seed:
     """Return a MIDI file, or a pretty_midi object, as a seed with some bars to be rewritten.
 
@@ -407,13 +414,14 @@ def rewrite_from_midi(
         bars: the numbers of the first and the last bar to rewrite; an upbeat is bar 0. If the last
             is None, rewrite to the end. None: all bars.
         voices: the instruments of the vocabulary to rewrite; empty: those in the piece.
+        tune: the program that plays tunes (`Style.tune`), if that is known.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
         SeedError: the vocabulary has no such voice.
     """
     score, name, vocabulary, apart = _read(midi, vocabulary)
-    fitted, changes = adapt_score(score, vocabulary)
+    fitted, changes = adapt_score(score, vocabulary, tune)
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
     upbeat, lines = int(fitted.has_upbeat), score.bar_starts

@@ -127,7 +127,7 @@ def test_typed_notes_are_in_the_meter_and_at_the_tempo_of_most_training_bars():
     assert seed_from_notes("C4 E4", QUARTET, style=style).score.bars["numerator"].tolist() == [3]
 
 
-def test_a_tune_is_played_by_who_plays_tunes():
+def test_a_tune_is_played_by_who_plays_tunes(tmp_path):
     text, score = "C5:4 / E4:4", piece([(0, 48, 72, 80, 7), (0, 48, 48, 80, 0)])
     style = Style(ensembles=(Ensemble(1, (40, 42)),), ranges={40: (48, 60), 42: (60, 72)})
     typed = seed_from_notes(text, QUARTET, style=style).score.notes
@@ -136,6 +136,12 @@ def test_a_tune_is_played_by_who_plays_tunes():
     assert few[["pitch", "program"]].tolist() == [(72, 40), (64, 41)]
     kept = voices_of(score, QUARTET, tune=42).score.notes
     assert kept[["pitch", "program"]].tolist() == [(72, 42)]
+    tune(tmp_path / "tune.mid")  # of a violin, which songs for oboe and piano do not have
+    songs = replace(QUARTET, programs=(0, 68))
+    for read in (seed_from_midi, rewrite_from_midi):
+        read(tmp_path / "tune.mid", songs)  # below an oboe's register: the piano's, if nobody is told
+        fitted = read(tmp_path / "tune.mid", songs, tune=68)
+        assert "Violin became Oboe" in fitted.changes[0]
 
 
 def test_text_of_bare_letters_says_how_it_was_read():
