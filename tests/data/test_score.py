@@ -54,12 +54,6 @@ def test_levels_hold_the_usual_tempi_and_are_near_any_other():
     ]
 
 
-def test_seconds_follow_the_tempo_of_each_bar():
-    bars = np.array([(4, 4, 48), (4, 4, 48)], dtype=BAR)
-    score, _ = canonical(notes((0, 1, 60, 80, 0), (48, 1, 60, 80, 0)), bars, [60, 120], GRID)
-    assert score.step_seconds([0, 12, 48, 60, 96, 108]).tolist() == [0, 1, 4, 4.5, 6, 6.5]
-
-
 @pytest.mark.parametrize(
     ("note", "word"),
     [
@@ -95,14 +89,6 @@ def test_canonical_is_idempotent_and_ordered(score):
     if len(score.bars):
         starts = score.bar_starts
         assert starts[-2] <= score.notes["onset"].max() < starts[-1]
-
-
-@given(scores(*BOTH))
-def test_no_note_sounds_when_its_program_and_pitch_starts_again(score):
-    ends = {}
-    for onset, duration, pitch, _, program in score.notes.tolist():
-        assert ends.get((program, pitch), 0) <= onset
-        ends[program, pitch] = onset + duration
 
 
 def test_on_a_grid_of_seconds_every_bar_is_a_second():

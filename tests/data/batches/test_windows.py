@@ -126,7 +126,7 @@ def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, mo
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 @pytest.mark.parametrize("context", [12, 17, 40])
 def test_what_was_forgotten_changes_no_later_prompt(vocabulary, context):
-    for ids in random_walks(vocabulary, np.random.default_rng(1), batch=60, steps=200):
+    for ids in random_walks(vocabulary, np.random.default_rng(1), batch=20, steps=200):
         history = ids[:0]
         for end, token in enumerate(ids, start=1):
             history = np.append(history, token)

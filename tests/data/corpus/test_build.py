@@ -88,7 +88,7 @@ print(steps)
 
 @pytest.fixture
 def folder(tmp_path):
-    return write_tunes(tmp_path / "tunes", 12)
+    return write_tunes(tmp_path / "tunes", 6)
 
 
 def content(folder):

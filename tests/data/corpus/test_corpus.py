@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -33,6 +34,20 @@ def names(corpus):
 @pytest.fixture
 def folder(tmp_path):
     return write_tunes(tmp_path / "tunes", 12)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A corpus of twelve tunes, which is only read."""
+    folder = tmp_path_factory.mktemp("built")
+    write_tunes(folder / "tunes", 12)
+    return open_corpus(folder / "tunes", folder / "out", progress=False)
+
+
+@pytest.fixture
+def own(built, tmp_path):
+    """A copy of that corpus, which may be damaged."""
+    return Corpus.open(shutil.copytree(built.folder, tmp_path / built.folder.name))
 
 
 def test_bars_before_the_first_note_are_left_out_and_counted(tmp_path):
@@ -264,20 +279,19 @@ def test_errors_are_one_clear_line(tmp_path):
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
-def test_damage_is_told(folder, tmp_path):
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    tokens = corpus.folder / "train" / "tokens.npy"
+def test_damage_is_told(own, tmp_path):
+    tokens = own.folder / "train" / "tokens.npy"
     for header in (b"(", b"\0", b"\x80{"):  # which NumPy reads as Python
         tokens.write_bytes(tokens.read_bytes()[:10] + header + tokens.read_bytes()[11:])
         with pytest.raises(CorpusError, match="damaged"):
-            corpus.split("train")
-    assert corpus.summary() == corpus.full_report().split("\n\n  tokens")[0].replace("\n\n", "\n")
-    (corpus.folder / "report.txt").write_bytes(b"\xff{}")
+            own.split("train")
+    assert own.summary() == own.full_report().split("\n\n  tokens")[0].replace("\n\n", "\n")
+    (own.folder / "report.txt").write_bytes(b"\xff{}")
     with pytest.raises(CorpusError, match=r"report\.txt: damaged"):
-        corpus.summary()
-    (corpus.folder / "corpus.json").write_text("{")
+        own.summary()
+    (own.folder / "corpus.json").write_text("{")
     with pytest.raises(CorpusError, match="damaged"):
-        Corpus.open(corpus.folder)
+        Corpus.open(own.folder)
     with pytest.raises(FileNotFoundError, match="no corpus"):
         Corpus.open(tmp_path)
 
@@ -297,23 +311,21 @@ def test_damage_is_told(folder, tmp_path):
         ("bar_tempos", lambda array: array[:3]),
     ],
 )
-def test_arrays_that_are_not_pieces_are_damage(folder, tmp_path, name, change):
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    path = corpus.folder / "train" / f"{name}.npy"
+def test_arrays_that_are_not_pieces_are_damage(own, name, change):
+    path = own.folder / "train" / f"{name}.npy"
     np.save(path, change(np.load(path)))
     with pytest.raises(CorpusError, match="damaged; delete it to build the corpus anew"):
-        corpus.split("train")
+        own.split("train")
 
 
 @pytest.mark.parametrize("part", ["files", "vocabulary", "format"])
 @pytest.mark.parametrize("value", [None, [], {}, "x\x1b[31m\n", 0.5])
-def test_a_corpus_that_lacks_something_is_damaged(folder, tmp_path, part, value):
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    path = corpus.folder / "corpus.json"
+def test_a_corpus_that_lacks_something_is_damaged(own, part, value):
+    path = own.folder / "corpus.json"
     whole = json.loads(path.read_text())
     path.write_text(json.dumps(whole | {part: value}))
     with pytest.raises(CorpusError, match=r"damaged|delete it") as error:
-        Corpus.open(corpus.folder)
+        Corpus.open(own.folder)
     assert str(error.value) == printable(str(error.value))
 
 

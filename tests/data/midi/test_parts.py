@@ -1,7 +1,6 @@
 """Parts: a piece with named parts through a file and back; which tracks play which."""
 
 import io
-import json
 
 import numpy as np
 import pretty_midi
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.typed_json import from_json
 from data.instrument_names import instrument_name, spelling
 from data.midi.events import Events
 from data.midi.io import midi_bytes, parse_events
@@ -130,8 +128,3 @@ def test_common_parts_are_those_that_a_tenth_of_the_files_name_in_their_order():
 def test_parts_that_cannot_be_are_refused(parts):
     with pytest.raises(ValueError, match="part"):
         Grid(parts=parts)
-
-
-@given(grids)
-def test_a_grid_survives_json(grid):
-    assert from_json(Grid, json.dumps(grid.to_json())) == grid

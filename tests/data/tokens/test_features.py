@@ -427,18 +427,9 @@ def test_training_and_sampling_know_the_same_beside_a_piece(score, seed):
 def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     """Past the context several times: what was forgotten is forgotten in both."""
     context = 40
-    decoder = opinionated(
-        DecoderConfig(
-            QUARTET.size,
-            n_layer=1,
-            n_head=2,
-            n_embd=16,
-            context_length=context,
-            **SideFeatures(QUARTET).shape,
-        ),
-        seed=0,
-        std=0.3,
-    )
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": context}
+    config = DecoderConfig(QUARTET.size, **sizes, **SideFeatures(QUARTET).shape)
+    decoder = opinionated(config, seed=0, std=0.3)
     guide = ConstrainedGrammar(QUARTET, Length(endless=True))
     seen, masks = [], []
     choose, allowed_next = model.sampling.choose, guide.allowed
@@ -455,14 +446,8 @@ def test_likelihood_is_the_probability_with_which_it_was_sampled(monkeypatch):
     monkeypatch.setattr(guide, "allowed", watch_masks)
     start = guide.given.prompt
     goes_on = partial(rebase, context_length=context, vocabulary=QUARTET)
-    new = model.sampling.sample(
-        PlainReader(decoder),
-        [start],
-        guide,
-        guide.start(1),
-        generator=np.random.default_rng(0),
-        rebase=goes_on,
-    )
+    how = {"generator": np.random.default_rng(0), "rebase": goes_on}
+    new = model.sampling.sample(PlainReader(decoder), [start], guide, guide.start(1), **how)
     ids = np.concatenate([start, *itertools.islice(new, 200)])
     admitted = np.concatenate(masks[:200])
     is_choice = admitted.sum(axis=1) > 1  # nothing is asked where one id may come
