@@ -1,6 +1,6 @@
 """What a run changes in Lightning's loops, which Lightning does not promise to keep: all of it.
 
-tests/training/test_loops.py says what to look at if a new Lightning has changed them.
+tests/training/test_resume.py fails if a new Lightning has changed them.
 """
 
 from typing import Any

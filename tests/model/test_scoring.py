@@ -1,6 +1,5 @@
 """Nats per token against a slow reading, and what makes them a probability."""
 
-import itertools
 import math
 
 import numpy as np
@@ -85,24 +84,6 @@ def test_the_likeliest_is_so_among_what_the_grammar_admits():
     kinds = np.array([0, 0, 1, 2, 2, 2, 2])[piece[1:]]
     hits = hits_by_kind(scores.is_likeliest, kinds, n_kinds=3)
     assert hits.tolist() == [[0, 1, 2], [0, 1, 3]]
-
-
-@pytest.mark.parametrize("most", [3, 7])  # the longer ones do not fit into the context
-def test_the_probabilities_of_all_pieces_add_up_to_one(decoder, most):
-    # a language: Start, at most `most` ids of 3 and 4, End
-    small = Decoder(DecoderConfig(5, n_layer=1, n_head=1, n_embd=8, context_length=4)).eval()
-    torch.nn.init.normal_(small.head.weight)
-    torch.nn.init.normal_(small.blocks[0].attention[0].layer.w_o.weight)
-    pieces, allowed = [], []
-    for length in range(most + 1):
-        for middle in itertools.product((3, 4), repeat=length):
-            pieces.append(np.array([START, *middle, END]))
-            mask = np.zeros((length + 1, 5), dtype=bool)
-            mask[:, 2:] = True
-            mask[most:, 3:] = False  # after the last place only End
-            allowed.append(mask)
-    nats = token_nats(PlainSteps(small), pieces, allowed, rebase=last_half(4))
-    assert sum(math.exp(-piece.sum()) for piece in nats) == pytest.approx(1, abs=1e-5)
 
 
 def test_errors_say_what_is_wrong(decoder):

@@ -77,17 +77,9 @@ def gradients(threads, precision, norm):
     """Return the gradient of every weight of a decoder whose weights are all random."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    config = DecoderConfig(
-        ODD.words.size,
-        n_layer=ODD.layers,
-        n_head=ODD.heads,
-        n_embd=ODD.width,
-        context_length=ODD.context,
-        dropout=0.1,
-        norm=norm,
-        bias=True,
-        **SideFeatures(ODD.words).shape,
-    )
+    sizes = {"n_layer": ODD.layers, "n_head": ODD.heads, "n_embd": ODD.width}
+    sizes |= {"context_length": ODD.context, **SideFeatures(ODD.words).shape}
+    config = DecoderConfig(ODD.words.size, **sizes, dropout=0.1, norm=norm, bias=True)
     decoder = Decoder(config).train()
     for weight in decoder.parameters():
         nn.init.normal_(weight, std=0.1)  # where weights are zero, so are gradients of others

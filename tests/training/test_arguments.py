@@ -134,6 +134,7 @@ def test_every_option_has_its_comment(capsys):
         ("--trainer.max_steps -1", "the run has no end: give --config FILE.yaml"),
         ("--model.learning_rate .nan", "--model.learning_rate must be a number from 1e-12 to 1"),
         ("--model.n_embd 33", "--model.n_embd must be n_head times an even number"),
+        ("--model.dropout 1", "--model.dropout must be a number from 0 to 0.99"),
         ("--data.time_signature 4/3", "a time signature must be such as 4/4"),
         ("--run ''", "--run needs the name of a folder"),
         ("--run caf\udce9", "--run caf\\xe9: TensorBoard needs a name in UTF-8"),
@@ -176,6 +177,13 @@ def test_every_shipped_config_is_read(capsys, monkeypatch, config):
     printed = yaml.safe_load(capsys.readouterr().out)
     for name, value in yaml.safe_load(config.read_text()).items():
         assert printed[name] == (printed[name] | value if isinstance(value, dict) else value)
+
+
+def test_the_classic_decoder_is_that_of_the_paper():
+    config = ROOT / "benchmarks/configs/classic.yaml"
+    model = arguments.read(["fit", "--config", str(config)])[1].model
+    assert (model.n_attention, model.positions) == (2, "sinusoidal")
+    assert (model.norm, model.norm_position, model.activation) == ("layer", "post", "relu")
 
 
 def test_help_and_mistakes_wait_for_no_large_library():

@@ -67,14 +67,6 @@ def test_a_piece_means_the_same_in_a_wider_vocabulary(seed):
     torch.testing.assert_close(ends[0], of_theirs, atol=1e-4, rtol=1e-4)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_with_one_vocabulary_each_row_is_its_own(seed):
-    vocabulary = widened(vocabulary_for(random_score(np.random.default_rng(seed))))
-    meanings = Meanings(vocabulary, vocabulary)
-    for rows in (meanings.ids, meanings.features, meanings.intervals):
-        assert np.array_equal(rows, np.arange(len(rows)))
-
-
 def test_what_is_not_there_is_taken_from_what_is_nearest():
     theirs = Vocabulary(((4, 4),), (60, 120), (0, 40, DRUMS), 40, 80, (80,), GRID)
     finer = Grid(24, parts=(Part("Lead", 41), Part("Keys", 3)))
