@@ -95,16 +95,26 @@ def test_what_stands_in_training_is_told_with_where(checkpoint, capsys):
     number = int(names[0].removeprefix("tune").removesuffix(".mid"))
     write_midi(transposed(tune(number, bars=3 + number % 7), 1), "moved.mid")
     capsys.readouterr()
-    evaluate.main(["originality", "-c", str(checkpoint), "moved.mid", "--json", "o.json"])
+    command = ["originality", "-c", str(checkpoint), "--json", "o.json"]
+    evaluate.main([*command, "moved.mid"])
     text = capsys.readouterr().out
     assert f"stand in {names[0]} from bar 0, 1 semitone lower" in text
     assert "held-out pieces" in text
-    (copied,) = json.loads(Path("o.json").read_text())["originality"]["pieces"]
+    found = json.loads(Path("o.json").read_text())["originality"]
+    (copied,) = found["pieces"]
     assert copied["line"]["shares"]["16"] == copied["texture"]["shares"]["16"] == 1
-    evaluate.main(
-        ["originality", "-c", str(checkpoint), "moved.mid", names[0].join(("tunes/", ""))]
-    )
+    for reading in ("line", "texture"):
+        assert copied[reading]["longest"] == [copied[reading]["notes"]]
+        assert len(found["held_out"][reading]["longest"]) == 2
+        assert found["held_out"][reading]["shares"]["8"] < 0.1
+    write_midi(tune(99), "new.mid")
+    evaluate.main([*command, "moved.mid", "new.mid"])
     assert "all 2 pieces" in capsys.readouterr().out
+    found = json.loads(Path("o.json").read_text())["originality"]
+    assert found["training_pieces"] == len(names)
+    assert found["pieces"][1]["line"]["shares"]["8"] == 0
+    longest = [each["line"]["longest"][0] for each in found["pieces"]]
+    assert found["all"]["line"]["longest"] == longest
 
 
 def test_a_corpus_with_other_tokens_is_refused(checkpoint, tmp_path, capsys):

@@ -11,16 +11,10 @@ from data.midi.quantize import MidiError
 from data.tokens.grammar import Grammar
 from data.tokens.tokenizer import encode
 from evaluation.likelihood import EvaluationSet, measure_likelihood, measure_surprise, read_files
-from generate import load
 from model.decoding import PlainSteps, decoder_of
 from model.scoring import token_nats
-from tests.models import QUARTET, tune, untrained
+from tests.models import tune
 from tests.music import piece
-
-
-@pytest.fixture
-def model(tmp_path):
-    return load(untrained(tmp_path / "m.safetensors", QUARTET))
 
 
 def files_set(model, paths):

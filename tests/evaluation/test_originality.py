@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.corpus.corpus import open_corpus
 from data.corpus.runs import REPRESENTATIONS, find_matches, note_sequence, shared_runs
 from data.score import DRUMS, SECONDS, Grid
 from data.tokens.tokenizer import encode
-from evaluation.originality import measure_originality, run_shares
+from evaluation.originality import run_shares
 from tests import music
 from tests.data.batches.test_windows import split_of
-from tests.folders import transposed, tune, write_tunes
+from tests.folders import transposed, tune
 from tests.music import piece, scores, vocabulary_for
 
 line = partial(music.line, program=40)
@@ -143,27 +142,3 @@ def test_training_in_chunks_gives_the_same():
         most = whole[name].length > 8
         assert set(in_parts.piece[most].tolist()) == {2, 4}
         assert in_parts.bar[most].tolist() == whole[name].bar[most].tolist()
-
-
-def test_pieces_stand_beside_the_held_out_ones(tmp_path):
-    folder = write_tunes(tmp_path / "tunes", 20)
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
-    train = corpus.split("train")
-    number = int(train.names[3].removeprefix("tune").removesuffix(".mid"))
-    copy = transposed(tune(number, bars=3 + number % 7), 2)
-    result = measure_originality([copy, tune(99)], ["copy", "new"], corpus)
-    assert result.training_pieces == len(train)
-    copied, new = result.pieces
-    for reading in REPRESENTATIONS:
-        assert getattr(copied, reading).shares[8] == 1
-        assert copied.runs[reading][0].file == train.names[3]
-        assert copied.runs[reading][0].semitones == -2
-        assert getattr(copied, reading).longest == [getattr(copied, reading).notes]
-        assert getattr(new, reading).shares[8] == 0
-        assert getattr(result.all, reading).longest == [
-            getattr(copied, reading).longest[0],
-            getattr(new, reading).longest[0],
-        ]
-        assert getattr(result.held_out, reading).shares[8] < 0.1
-    held_out = len(corpus.split("valid")) + len(corpus.split("test"))
-    assert len(result.held_out.line.longest) == held_out
