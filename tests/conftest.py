@@ -12,7 +12,9 @@ import common  # noqa: F401  # before torch: it settles how threads work
 import torch
 
 from evaluation import classifier
+from generation.model import load
 from tests.folders import write_tunes
+from tests.models import BAND, QUARTET, untrained
 
 hypothesis.settings.register_profile("timeless", deadline=None)  # loops compile when first called
 hypothesis.settings.load_profile("timeless")
@@ -25,6 +27,18 @@ def small_judgments():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
         yield
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A model that knows nothing but the four voices of its vocabulary."""
+    return load(untrained(tmp_path_factory.mktemp("quartet") / "model.safetensors", QUARTET))
+
+
+@pytest.fixture(scope="session")
+def band(tmp_path_factory):
+    """A model that knows nothing but the parts of its vocabulary."""
+    return load(untrained(tmp_path_factory.mktemp("band") / "model.safetensors", BAND))
 
 
 @pytest.fixture

@@ -56,16 +56,6 @@ from tests.models import BAND, PIANIST, QUARTET, four_parts, liking, tune, untra
 from tests.music import GRID, score_in
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", QUARTET))
-
-
-@pytest.fixture(scope="module")
-def pianist(tmp_path_factory):
-    return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", PIANIST))
-
-
 def test_many_pieces_are_written_and_ranked_in_turns(model, monkeypatch):
     monkeypatch.setattr("generation.writing.SIDE_BY_SIDE", 3)
     first = compose(model, Request(length=Length(bars=1), samples=3))
@@ -142,7 +132,7 @@ def test_the_busier_music_shall_be_the_more_notes_it_has(model, rests):
         notes = []
         for busy in (2, 10, 30):
             asked = replace(constraints, busy=busy)
-            pieces = compose(model, Request(given, length, asked, samples=8))
+            pieces = compose(model, Request(given, length, asked, samples=4))
             notes.append(sum(np.count_nonzero(~piece.is_given) for piece in pieces))
         assert notes == sorted(notes)
         assert notes[2] > 2 * notes[0]
@@ -221,14 +211,14 @@ def test_named_parts_count_by_name_and_rest_as_they_like(model):
     assert opens.any(axis=1).tolist() == [False, True, False, True, True]
 
 
-def test_only_those_join_that_play_together_and_with_pitches_that_they_have(model):
+def test_only_those_join_that_play_together_and_with_pitches_that_they_have(band):
     """A model of a corpus in which one file in a hundred has drums, and a second bass."""
     style = Style(
         voices=2,
         ensembles=(Ensemble(99, (0, 1)), Ensemble(1, (0, 1, 2, DRUMS, UNNAMED + 33))),
         pitches={0: tuple(range(60, 72)), 1: (48, 49), DRUMS: (38, 42)},
     )
-    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+    band = replace(band, style=style)
     seed = accompany(band, seed_from_notes("C4 E4 G4 C5", BAND))
     assert seed.is_open.any(axis=1).tolist() == [False, True, False, False, False]
     pieces = compose(band, Request(seed, Length(bars=4), samples=16))
@@ -243,10 +233,10 @@ def test_only_those_join_that_play_together_and_with_pitches_that_they_have(mode
     assert low[0].score.notes["pitch"].max() <= 45  # which is asked for
 
 
-def test_of_many_programs_those_play_that_play_together_in_a_training_piece(model):
+def test_of_many_programs_those_play_that_play_together_in_a_training_piece(band):
     ensembles = Ensemble(1, (0, 1)), Ensemble(2, (2, DRUMS))
     style = Style(ensembles=ensembles)
-    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+    band = replace(band, style=style)
     pieces = compose(band, Request(None, Length(bars=4), samples=24))
     playing = [frozenset(piece.score.notes["program"].tolist()) for piece in pieces]
     assert {*playing} == {frozenset(each.programs) for each in ensembles}
@@ -258,10 +248,10 @@ def test_of_many_programs_those_play_that_play_together_in_a_training_piece(mode
     assert {*longer.score.notes["program"].tolist()} == {0, 1}
 
 
-def test_those_harmonize_a_tune_that_play_with_its_instrument_in_a_training_piece(model):
+def test_those_harmonize_a_tune_that_play_with_its_instrument_in_a_training_piece(band):
     solo, duo, trio = Ensemble(9, (0,)), Ensemble(1, (0, 1)), Ensemble(1, (0, 2, DRUMS))
     style = Style(ensembles=(solo, Ensemble(5, (1, DRUMS)), duo, trio))
-    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+    band = replace(band, style=style)
 
     def playing(tune, constraints=UNCONSTRAINED):
         request = Request(voices_of(tune, BAND, (1,)), None, constraints, samples=24)
@@ -275,11 +265,11 @@ def test_those_harmonize_a_tune_that_play_with_its_instrument_in_a_training_piec
     assert playing(tune) == {frozenset((0, 1, DRUMS))}
 
 
-def test_of_many_programs_each_keeps_to_the_register_that_it_has_in_a_training_piece(model):
+def test_of_many_programs_each_keeps_to_the_register_that_it_has_in_a_training_piece(band):
     ensemble = Ensemble(1, (0, 2, DRUMS))
     low, high = {0: (60, 61), 2: (48,), DRUMS: (38,)}, {0: (70, 71), 2: (50,), DRUMS: (42,)}
     style = Style(ensembles=(ensemble,), registers=(low, high, {0: (65,), 1: (66,)}))
-    band = replace(load(untrained(model.path.with_name("band"), BAND)), style=style)
+    band = replace(band, style=style)
 
     def in_registers(request):
         found = set()
@@ -305,8 +295,7 @@ def test_of_many_programs_each_keeps_to_the_register_that_it_has_in_a_training_p
     }  # what is asked for goes first
 
 
-def test_what_goes_on_keeps_each_of_many_programs_in_the_register_that_it_has(model):
-    band = load(untrained(model.path.with_name("band"), BAND))
+def test_what_goes_on_keeps_each_of_many_programs_in_the_register_that_it_has(band):
     rows = [(12 * n, 12, pitch, 80, p) for n in range(4) for p, pitch in ((0, 72), (DRUMS, 38))]
     seed = continued(music.piece(rows, grid=BAND.grid), BAND)
     for piece in compose(band, Request(seed, Length(bars=4), samples=6)):
@@ -363,10 +352,9 @@ def onsets(score):
     return len(np.unique(score.notes["onset"])) / len(score.bars)
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize(
-    ("repeat", "first_bar", "deviations"),
-    [(Repeat(96, 192, 48, True), 0, 1), (Repeat(48, 96, 48, True), 2, 0.5)],
+    ("sign", "repeat", "first_bar", "deviations"),
+    [(-1, Repeat(96, 192, 48, True), 0, 1), (1, Repeat(48, 96, 48, True), 2, 0.5)],
 )
 def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign, repeat, first_bar, deviations):
     """Also of those that follow a repeat."""
@@ -528,7 +516,8 @@ def test_chords_from_nothing_are_in_the_meter_of_most_training_bars(model):
         assert bars == [meter] * 3
 
 
-def test_a_stream_gives_the_notes_that_the_piece_has(model, pianist):
+def test_a_stream_gives_the_notes_that_the_piece_has(model, tmp_path):
+    pianist = load(untrained(tmp_path / "model.safetensors", PIANIST))
     for one, seed in (
         (model, seed_from_notes("C4 E4 G4", QUARTET)),
         (pianist, seed_from_notes("C4 E4 G4", PIANIST)),
@@ -592,7 +581,7 @@ def test_the_candidates_go_on_as_they_are_where_a_later_repeat_is_left_out(model
     formed = replace(model, style=Style(forms=(Form((4, 4), 48, 8, 36, repeats),)))
     judge = with_critic(formed, "pace: onsets a bar", 1.0)
     asked = Constraints(time_signature=(4, 4), counterpoint=STRICT, rests=NO_RESTS)
-    request = Request(None, Length(bars=8), asked, samples=6, candidates=4, random_seed=3)
+    request = Request(None, Length(bars=8), asked, samples=3, candidates=4, random_seed=3)
     monkeypatch.setattr("generation.writing.has_parallels_at", lambda _, step: step == 192)
     left_out = [piece.ids for piece in compose(judge, request)]
     one = replace(judge, style=replace(judge.style, forms=(Form((4, 4), 48, 8, 36, repeats[:1]),)))
@@ -610,10 +599,10 @@ def passages(score, begin, is_whole):
 
 
 def test_what_is_unusual_is_written_anew_where_nothing_is_given_or_asked_for(model):
-    request = Request(None, Length(bars=8), samples=8, random_seed=2)
+    request = Request(None, Length(bars=8), samples=4, random_seed=2)
     plain = compose(model, request)
     densities = sorted(note_density(piece.score) for piece in plain)
-    usual = Usual((densities[3], densities[4]), (0.0, 99.0))
+    usual = Usual((densities[1], densities[2]), (0.0, 99.0))
     styled = replace(model, style=Style(usual=usual))
     pieces = compose(styled, request)
     was_usual = [all(usual.has(piece.score)) for piece in plain]
@@ -649,8 +638,7 @@ def test_notes_begin_on_the_steps_of_a_beat_that_are_drawn(model, steps, chords)
     assert not any(has_rests) or chords or 0 not in steps  # what ends with a bar is off these
 
 
-def test_bars_are_played_again_as_training_pieces_have_it(tmp_path):
-    band = load(untrained(tmp_path / "model.safetensors", BAND))
+def test_bars_are_played_again_as_training_pieces_have_it(band):
     digits = {program: "0102400211"[shift:] for shift, program in enumerate(BAND.programs)}
     styled = replace(band, style=Style(loops=(Loops(digits),)))
     request = Request(None, Length(bars=9), Constraints(time_signature=(4, 4)), samples=4)
@@ -675,7 +663,7 @@ def test_bars_are_played_again_as_training_pieces_have_it(tmp_path):
     assert missed == other == 0
 
 
-def test_what_follows_a_seed_plays_its_bars_again_as_it_began(tmp_path):
+def test_what_follows_a_seed_plays_its_bars_again_as_it_began(band):
     figures = {0: (60, 64, 60, 64), 1: (48, 48, 48, 48), DRUMS: (36, 38, 40, 42)}
     rows = [
         row
@@ -685,8 +673,7 @@ def test_what_follows_a_seed_plays_its_bars_again_as_it_began(tmp_path):
     ]
     seed = continued(music.piece(rows, [(4, 4, 48)] * 4, grid=BAND.grid), BAND)
     known = Loops({0: "0022222222", 2: "0111111111", DRUMS: "0000444444"})
-    bare = load(untrained(tmp_path / "model.safetensors", BAND))
-    band = replace(bare, style=Style(loops=(known, Loops({0: "0000"}))))
+    styled = replace(band, style=Style(loops=(known, Loops({0: "0000"}))))
     lags = {0: (2,) * 6, 1: (1,) * 6, DRUMS: (4,) * 6}
 
     def again(model, constraints=UNCONSTRAINED):
@@ -703,12 +690,12 @@ def test_what_follows_a_seed_plays_its_bars_again_as_it_began(tmp_path):
                 found += [bars[4 + n] == bars[4 + n - lag] for n, lag in enumerate(its)]
         return found.count(True), found.count(False)
 
-    assert again(band) == (54, 0)
-    assert again(bare)[0] < 5
-    assert again(band, Constraints(chords="C | F | G | C | C | F | C"))[0] < 5
+    assert again(styled) == (54, 0)
+    assert again(band)[0] < 5
+    assert again(styled, Constraints(chords="C | F | G | C | C | F | C"))[0] < 5
 
 
-def test_one_or_two_short_notes_are_not_played_again(tmp_path):
+def test_one_or_two_short_notes_are_not_played_again(band):
     bars = {0: [(0, 12)], 1: [(0, 11)], 2: [(0, 7), (24, 7)], DRUMS: [(0, 2), (12, 2), (24, 2)]}
     rows = [
         (48 * bar + at, duration, 60, 80, program)
@@ -717,9 +704,8 @@ def test_one_or_two_short_notes_are_not_played_again(tmp_path):
         for at, duration in notes
     ]
     seed = continued(music.piece(rows, [(4, 4, 48)] * 2, grid=BAND.grid), BAND)
-    bare = load(untrained(tmp_path / "model.safetensors", BAND))
-    band = replace(bare, style=Style(loops=(Loops(dict.fromkeys((0, DRUMS), "01111111")),)))
-    for piece in compose(band, Request(seed, Length(bars=5), samples=3)):
+    styled = replace(band, style=Style(loops=(Loops(dict.fromkeys((0, DRUMS), "01111111")),)))
+    for piece in compose(styled, Request(seed, Length(bars=5), samples=3)):
         again = {p: lags[2:6] for p, lags in loops_of(piece.score).of.items()}
         assert again[0] == again[DRUMS] == "1111"
         assert again[1] != "1111" != again[2]

@@ -9,14 +9,8 @@ from generation.compose import compose
 from generation.constraints import UNCONSTRAINED, Constraints
 from generation.explain import ALTERNATIVES, explain_note
 from generation.length import Length
-from generation.model import load
 from generation.request import Request
-from tests.models import QUARTET, untrained
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return load(untrained(tmp_path_factory.mktemp("run") / "model.safetensors", QUARTET))
+from tests.models import QUARTET
 
 
 def explained(model, score, number, constraints=UNCONSTRAINED):

@@ -111,17 +111,6 @@ def test_bare_letters_say_that_they_are_chords(text, clause):
     assert ambiguous_chords(text) == ([clause] if clause else [])
 
 
-@given(st.sampled_from("CDEFGAB"), st.sampled_from(["", "#", "b"]), st.integers(0, 9))
-def test_note_names_agree_with_pretty_midi(letter, accidental, octave):
-    name = f"{letter}{accidental}{octave}"
-    expected = pretty_midi.note_name_to_number(name)
-    if 0 <= expected <= 127:
-        assert pitches(f"[{name}]") == [expected]
-    else:
-        with pytest.raises(SeedError, match="out of range"):
-            parse_seed_notes(f"[{name}]", GRID)
-
-
 def test_voices_take_the_programs_in_order_and_the_last_is_shared():
     for text in ("C5 D5 / E4:2 / C3", "C5 D5\n\nE4:2\nC3\n"):
         score = parse_seed_notes(text, GRID, programs=(40, 41))

@@ -1,9 +1,7 @@
 """Chords that a model would have in a bar."""
 
-import pytest
-
 from data.chords import parse_chord
-from generation.constraints import ConstraintError, Constraints
+from generation.constraints import Constraints
 from generation.length import Length
 from generation.model import load
 from generation.request import Request
@@ -35,12 +33,3 @@ def test_in_a_given_bar_its_own_chord_is_suggested():
     seed = seed_from_notes("[C3 E4 G4]:4 [G3 B3 D4]:4", model.vocabulary)
     *_, suggested = suggest_chords(model, Request(seed, Length(bars=3)), 1)
     assert suggested == ["G"]
-
-
-def test_what_cannot_be_is_said_before_anything_is_written():
-    with pytest.raises(ConstraintError, match="no chord 'H'"):
-        next(
-            suggest_chords(
-                load("bach"), Request(None, Length(bars=2), Constraints(chords="H | C")), 0
-            )
-        )
