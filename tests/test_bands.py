@@ -26,7 +26,7 @@ BANDS = {  # name, program and pitches of each track
     "orchestra": [(f"Desk {n}", n, (50 + n % 20, 57 + n % 20)) for n in ORCHESTRA],
 }
 # The numbers that play, by track: of parts from 0; of 16 desks, the 4 others by their programs.
-BY_TRACK = {"drums and bass": {0, DRUMS}, "piano": {0}, "orchestra": {*range(MOST_PARTS)}}
+BY_TRACK = {"drums and bass": {0, DRUMS}, "orchestra": {*range(MOST_PARTS)}}
 
 
 def song(tracks, seed):
@@ -44,8 +44,13 @@ def song(tracks, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", ["program", "track"])
-@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize(
+    ("band", "parts"),
+    [
+        *(("drums and bass", "track"), ("piano", "program")),
+        *(("orchestra", "program"), ("orchestra", "track")),
+    ],
+)
 def test_a_folder_is_learned_from_written_for_and_read_back(tmp_path, monkeypatch, band, parts):
     monkeypatch.chdir(tmp_path)
     Path("songs").mkdir()

@@ -36,15 +36,8 @@ def model():
     split = split_of([encode(score, vocabulary) for score in tunes], vocabulary)
     windows = windows_of(split, vocabulary, 32, reach=0)
     torch.manual_seed(0)
-    config = DecoderConfig(
-        vocabulary.size,
-        n_layer=2,
-        n_head=2,
-        n_embd=32,
-        context_length=32,
-        **SideFeatures(vocabulary).shape,
-    )
-    decoder = Decoder(config)
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 32, "context_length": 32}
+    decoder = Decoder(DecoderConfig(vocabulary.size, **sizes, **SideFeatures(vocabulary).shape))
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
     for step in range(450):
         *arrays, side = windows.batch(0, step, 16)

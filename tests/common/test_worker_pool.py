@@ -116,9 +116,14 @@ def announce(number):
         pass
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("send", [os.kill, os.killpg])  # to the run alone, as a terminal to all
-def test_workers_end_with_the_run(how, send):
+@pytest.mark.parametrize(
+    ("send", "how"),
+    [
+        *((os.kill, how) for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)),
+        (os.killpg, signal.SIGINT),  # to all, as a terminal does
+    ],
+)
+def test_workers_end_with_the_run(send, how):
     """The workers hold the pipe's other end: it is at its end when the last of them is gone."""
     run = subprocess.Popen(
         [sys.executable, "-c", ORPHANS],
