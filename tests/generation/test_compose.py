@@ -361,7 +361,7 @@ def test_of_every_few_bars_a_critic_takes_what_it_likes(model, sign, repeat, fir
     formed = replace(model, style=Style(forms=(Form((4, 4), 48, 6, 36, (repeat,)),)))
     judge = with_critic(formed, "pace: onsets a bar", float(sign))
     asked = Constraints(time_signature=(4, 4))
-    request = Request(None, Length(bars=6), asked, samples=12, random_seed=7)
+    request = Request(None, Length(bars=6), asked, samples=8, random_seed=7)
     writing = Writing(judge, replace(request, candidates=6))
     assert not any(writing)  # none is told: it could be left out yet
     assert {len(piece.score.bars) for piece in writing.pieces} == {6}
