@@ -229,7 +229,6 @@ def test_an_upbeat_is_bar_0_to_a_program_as_everywhere(client):
         ("continue", {"bars": "99"}, "bars must be a whole number from 1 to 32"),
         ("continue", {"boldness": "4"}, "boldness must be a number from 0 to 3"),
         ("continue", {"tempo": "fast"}, "tempo must be a number"),
-        ("continue", {"key": "H dur"}, "H dur"),
         ("continue", {"chords": "Am | H"}, "no chord 'H'"),
         ("continue", {"model": "none"}, "no model 'none': choose from quartet, runs/piano"),
         ("rewrite", {}, "bars=5-8"),
