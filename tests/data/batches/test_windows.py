@@ -103,20 +103,20 @@ def test_when_the_final_chord_begins_is_counted_by_hand(monkeypatch):
 
 def test_some_windows_are_told_all_of_it_and_the_others_nothing(performances, monkeypatch):
     _, vocabulary, split = performances
-    windows = windows_of(split, vocabulary, CONTEXT, reach=3)
-    ids, targets, side = windows.batch(0, 0, 1000)
+    windows, count = windows_of(split, vocabulary, CONTEXT, reach=3), 300
+    ids, targets, side = windows.batch(0, 0, count)
     side = told(side, windows.features)
     block = side.bits[..., windows.features.blocks["follow"]]
     is_known = block.any(axis=(1, 2))
     np.testing.assert_array_equal(block.any(axis=2), (ids > 0) & is_known[:, None])
-    error = np.sqrt(KNOWN_LENGTH_SHARE * (1 - KNOWN_LENGTH_SHARE) / 1000)
+    error = np.sqrt(KNOWN_LENGTH_SHARE * (1 - KNOWN_LENGTH_SHARE) / count)
     assert abs(is_known.mean() - KNOWN_LENGTH_SHARE) < 4 * error
     finals = side.bits[..., windows.features.blocks["final"]]
     knows_final = finals.any(axis=(1, 2))
     assert not knows_final[~is_known].any()
     assert abs(knows_final[is_known].mean() - KNOWN_FINAL_SHARE) < 4 * error
     monkeypatch.setattr("data.batches.windows.KNOWN_LENGTH_SHARE", 0)
-    *plain, untold = windows.batch(0, 0, 1000)
+    *plain, untold = windows.batch(0, 0, count)
     block[:] = finals[:] = False
     plain += told(untold, windows.features)
     for array, expected in zip(plain, (ids, targets, *side), strict=True):

@@ -44,14 +44,15 @@ def step():
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
+build.CHUNK_TOKENS = 300
+source, out = sys.argv[1:]
+corpus.open_corpus(source, f"{out} before", progress=False, workers=1)  # compiles once for all
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
     (store, "_write_header"), (Path, "write_bytes"), (Path, "write_text"),
     (os, "fsync"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree"),
 ]:
     mortal(owner, name)
-build.CHUNK_TOKENS = 300
-source, out = sys.argv[1:]
 
 def build_and_die(at):
     # in a child that is killed at a step; never, where that is not reached
@@ -139,7 +140,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     for times in range(10_000):
         room = times
         try:
-            corpus = open_corpus(folder, tmp_path / "out", progress=False)
+            corpus = open_corpus(folder, tmp_path / "out", progress=False, workers=1)
             break
         except CorpusError as error:
             told = str(error)
