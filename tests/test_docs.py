@@ -5,8 +5,9 @@ not. A command that no rule here covers fails. Commands run as they stand, in th
 a folder that has what they name: a few chorales, tunes, and small models that were trained for
 some steps. These are cut short, or not run:
 
-- `train.py` makes four steps with a small model (options are appended, none is taken away). Where
-  it asks for several devices, its options are only parsed: `tests/training` runs those.
+- `train.py` makes eight steps with a small model, and one process at most prepares its windows
+  (options are appended, none is taken away). Where it asks for several devices, its options are
+  only parsed: `tests/training` runs those.
 - `evaluate.py music` and `all` write two pieces, and `generate.py` two of many; the best is of two.
 - `play.py` would not end: its options are parsed.
 - `benchmarks` and `make` would take minutes. Of a benchmark's options each must be in its --help;
@@ -44,6 +45,7 @@ SMALL = shlex.split(
     " --trainer.enable_progress_bar false --monitor.times 0"
 )
 SOME_STEPS = [*SMALL, "--trainer.max_steps", "4", "--trainer.val_check_interval", "4"]
+ONE_WORKER = ["--data.num_workers", "1", "--data.batch_size", "8"]
 FEW_PIECES = ["--count", "2"]
 EVERYDAY = {"generate.py": generate, "evaluate.py": evaluate}
 CHORALES = ("bwv153.5", "bwv10.7", "bwv14.5", "bwv16.6", "bwv17.7", "bwv20.7", "bwv26.6", "bwv28.6")
@@ -190,7 +192,8 @@ def run_python(words: list[str], only_parse: bool = False) -> None:
         if only_parse or {"--print_config", "--help", "--trainer.devices"} & {*arguments}:
             parse_training([word for word in arguments if word != "--print_config"])
         else:
-            train.main([*arguments, *SOME_STEPS, "--trainer.max_steps", "8"])
+            few = ONE_WORKER if "--data.num_workers" in arguments else []
+            train.main([*arguments, *SOME_STEPS, "--trainer.max_steps", "8", *few])
     elif arguments[0].startswith("benchmarks."):
         check_benchmark(arguments[0], arguments[1:])
     elif (program, arguments[0]) == ("-m", "data.corpus"):
