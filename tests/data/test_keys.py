@@ -6,7 +6,7 @@ import pytest
 from benchmarks.cadences import estimate_key
 from data.corpus import bach
 from data.followed_keys import count_keys, follow_key
-from data.keys import KEY_PROFILES, LEAST_HEARD, Key, melody_key
+from data.keys import KEY_PROFILES, LEAST_HEARD, Key, melody_key, notated_key
 from data.score import DRUMS, NOTE, Grid
 from tests.music import EMPTY, chord, line, piece
 
@@ -86,3 +86,9 @@ def test_the_key_of_a_melody_is_found_as_people_hear_it(pitches, key):
     moved = np.array([(*row[:2], row[2] + 5, *row[3:]) for row in rows], NOTE)
     expected = key and Key((key.tonic + 5) % 12, key.mode)
     assert melody_key(moved) == expected
+
+
+def test_a_phrase_in_c_that_ends_on_g_is_not_notated_with_every_f_made_natural():
+    steps = {60: 68, 62: 71, 63: 4, 64: 60, 65: 38, 68: 4, 69: 56, 71: 56, 55: 124}  # of a harmony
+    notes = [(0, duration, pitch, 80, 0) for pitch, duration in steps.items()]
+    assert notated_key(piece([*notes, (480, 12, 43, 80, 0)])) == Key(0, "major")  # for Ode to Joy
