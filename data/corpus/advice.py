@@ -50,7 +50,7 @@ def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:
     """Return the options of the grid that fits: the fewest steps in a beat, or else seconds.
 
     At least half of the files keep to these steps, barred anew if need be. Players who follow a
-    click stray by more than a step, but have beats and bars.
+    click stray from all of them, but have beats and bars; the most steps keep how they stray.
     """
     for steps in STEPS:
         for is_anew in (False, True):
@@ -58,7 +58,7 @@ def advised_grid(trials: Sequence[Trial]) -> dict[str, Any]:
                 bars = {"time_signature": "4/4"} if is_anew else {}
                 return {"grid": "beats", "steps_per_beat": steps} | bars
     if 2 * sum(trial.beat >= LEAST_BEAT for trial in trials) >= len(trials):
-        return {"grid": "beats", "steps_per_beat": STEPS[0]}
+        return {"grid": "beats", "steps_per_beat": STEPS[-1]}
     return {"grid": "seconds", "time_signature": None}
 
 

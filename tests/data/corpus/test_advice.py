@@ -76,7 +76,7 @@ def test_the_grid_is_one_that_half_of_the_files_keep_to():
     astray = np.random.default_rng(1).normal(0, 0.02 * 2 * TICKS, 300)  # by 20 ms: by half a step
     drummer = events_at(np.maximum(np.arange(300) * 120 + astray, 0))
     assert fewest(*tried(drummer)) is None
-    assert advised_grid(tried(drummer, strange)) == beats
+    assert advised_grid(tried(drummer, strange)) == beats | {"steps_per_beat": 24}  # for the feel
 
 
 def write_band(folder, names, programs=lambda number: (0, 0), count=12):
