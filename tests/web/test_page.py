@@ -921,7 +921,9 @@ def test_notes_are_as_loud_as_one_plays_or_makes_them(tab):
     for presses in (["#louder"] * 2, ["#softer"]):
         in_roll(tab, "ArrowRight")
         for button in presses:
+            before = tab.ask("String(etude.piece().notes)")
             tab.click(button)
+            tab.until(f"String(etude.piece().notes) != '{before}'")
     assert tab.ask("etude.piece().notes.map(n => n[3])") == [112, 64]
 
 
