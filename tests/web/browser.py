@@ -51,7 +51,7 @@ def _port(folder):
     return lines if len(lines) == 2 else None
 
 
-def until(ask, seconds=60.0):
+def until(ask, seconds=240.0):
     """What `ask()` gives as soon as that is true; fails after some time."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
@@ -121,7 +121,7 @@ class Tab:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    def until(self, expression, seconds=60.0):
+    def until(self, expression, seconds=240.0):
         return until(lambda: self.ask(expression), seconds)
 
     def place(self, selector):
