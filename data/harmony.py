@@ -11,8 +11,9 @@ from common.arrays import Ints, Reals, Records, offsets, segment_ids
 from common.interface import OCTAVE
 from data.chords import CHORDS, KINDS, Chord, Span
 from data.keys import (
-    LETTERS_BY_FIFTHS,
     Key,
+    fifths_in,
+    fifths_of,
     harmonic_scale,
     pitched_notes,
     spell_class,
@@ -237,9 +238,8 @@ def spelled(chord: Chord, key: Key) -> tuple[tuple[str, int], tuple[str, int]]:
     root, bass = (spell_class(each, key) for each in (chord.root, chord.bass))
     above = (chord.bass - chord.root) % OCTAVE
     if above in CHORDS[chord.kind]:
-        up = -9 if (chord.kind, above) == ("dim7", 9) else (7 * above + 6) % OCTAVE - 6  # fifths
-        place = LETTERS_BY_FIFTHS.index(root[0]) - 1 + 7 * root[1] + up
-        letter, sharps, _ = written_at(place, chord.bass)
+        up = -9 if (chord.kind, above) == ("dim7", 9) else fifths_of(above, -6)
+        letter, sharps, _ = written_at(fifths_in(chord.root, key) + up, chord.bass)
         bass = (letter, sharps) if abs(sharps) < 2 else bass
     return root, bass
 

@@ -79,22 +79,26 @@ def parse_key(name: str) -> Key:
 
 def key_signature(key: Key) -> int:
     """Return the sharps of a key's signature: -6 (six flats, E flat minor) to 6 (F sharp major)."""
-    return _fifths(key.tonic + 3, -6) if key.mode == "minor" else _fifths(key.tonic, -5)
+    return fifths_of(key.tonic + 3, -6) if key.mode == "minor" else fifths_of(key.tonic, -5)
 
 
-def _fifths(pitch: int, lowest: int) -> int:
+def fifths_of(pitch: int, lowest: int) -> int:
     """Return the place of a pitch on the line of fifths, where C is 0, among 12 from the lowest."""
     return lowest + (pitch * 7 - lowest) % 12
 
 
 def spell_class(pitch_class: int, key: Key) -> tuple[str, int]:
-    """Return how a pitch class is written in a key: its letter, and sharps (flats below 0).
+    """Return how a pitch class is written in a key: its letter, and sharps (flats below 0)."""
+    return written_at(fifths_in(pitch_class, key), pitch_class)[:2]
 
-    Each has the spelling that is nearest to the key on the line of fifths: F#, C#, G#, Bb and Eb in
-    C major, but D# instead of Eb in A minor.
+
+def fifths_in(pitch_class: int, key: Key) -> int:
+    """Return the place on the line of fifths (C: 0) at which a pitch class is written in a key.
+
+    It is the one nearest to the key: F#, C#, G#, Bb and Eb in C major, but D# instead of Eb in A
+    minor.
     """
-    place = _fifths(pitch_class, key_signature(key) - _CHROMATIC_FIFTHS[key.mode])
-    return written_at(place, pitch_class)[:2]
+    return fifths_of(pitch_class, key_signature(key) - _CHROMATIC_FIFTHS[key.mode])
 
 
 def written_at(fifths: int, pitch: int) -> tuple[str, int, int]:

@@ -252,9 +252,9 @@ class ConstrainedGrammar:
         known = [meters.index((n, d)) for n, d, _ in first_bars if (n, d) in meters]
         if self.given.bars or self._meter is not None or not known:
             return followers
-        first, followers = vocabulary.first(Kind.BAR), followers.copy()
-        followers[Kind.START, first : first + len(meters)] = False
-        followers[Kind.START, np.array(known) + first] = True
+        followers = followers.copy()
+        followers[Kind.START, vocabulary.ids(Kind.BAR)] = False
+        followers[Kind.START, np.array(known) + vocabulary.first(Kind.BAR)] = True
         is_whole = [steps == vocabulary.grid.bar_steps(n, d) for n, d, steps in first_bars]
         if self._is_regular and all(is_whole):
             followers[Kind.BAR, vocabulary.ids(Kind.LENGTH)] = False

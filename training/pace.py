@@ -72,8 +72,8 @@ def _steps_before(options: RunOptions) -> tuple[int, int | None]:
     path = Path(options.run) / "config.yaml"
     trainer = (kept_settings(path) or {"trainer": {}})["trainer"]
     steps, interval = trainer.get("max_steps"), trainer.get("val_check_interval")
-    is_known = type(steps) is int and steps > 0
-    if not is_known or not (interval is None or (type(interval) is int and interval > 0)):
+    numbers = [steps] if interval is None else [steps, interval]
+    if any(type(number) is not int or number < 1 for number in numbers):
         raise RunError(f"{path} does not say how long the run is: give --trainer.max_steps")
     say(f"the run is {counted(steps, 'step')} long, as {path} says")
     return steps, interval

@@ -21,6 +21,7 @@ SAME_CHANCE = """
         Math.random = () => draws.pop() ?? random()
     }
 """
+PATIENCE_SECONDS = 240  # in a fresh clone on one core, compiling takes minutes
 ALT, CONTROL, SHIFT = 1, 2, 8  # modifiers of keys
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
@@ -51,9 +52,9 @@ def _port(folder):
     return lines if len(lines) == 2 else None
 
 
-def until(ask, seconds=240.0):
+def until(ask):
     """What `ask()` gives as soon as that is true; fails after some time."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not (answer := ask()):
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.02)
@@ -121,8 +122,8 @@ class Tab:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    def until(self, expression, seconds=240.0):
-        return until(lambda: self.ask(expression), seconds)
+    def until(self, expression):
+        return until(lambda: self.ask(expression))
 
     def place(self, selector):
         """The middle of an element, scrolled into view."""
