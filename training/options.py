@@ -54,7 +54,7 @@ class TrainerOptions(Options):
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"] = "auto"  # auto: a GPU, if any
     precision: Precision | None = None  # null: bf16 if the machine is fast in it
     max_steps: Annotated[int, Range(-1)] = -1  # training steps in the run; -1: `minutes` decides
-    val_check_interval: Positive | None = None  # training steps from one validation to the next
+    val_check_interval: Positive | None = None  # steps between validations; null: a few in the run
     log_every_n_steps: Positive | None = None  # steps from one log entry to the next; null: 50
     gradient_clip_val: Annotated[float, Range(0)] | None = None  # largest gradient norm, if any
     enable_progress_bar: bool | None = None  # false: do not show one

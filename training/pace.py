@@ -28,17 +28,20 @@ VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # the least from one to the next; t
 def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
     """Return the options with the number of steps that fit into the run's minutes, if these decide.
 
-    A run that goes on makes the steps that its config.yaml has.
+    A run that goes on makes the steps that its config.yaml has. A run is validated a few times,
+    unless the options say how often.
 
     Raises:
         RunError: the config.yaml cannot be read.
     """
     trainer = options.trainer
-    if options.minutes is None:
-        return options
     if trainer.max_steps > 0:
-        length = counted(trainer.max_steps, "step")
-        say(f"the run is {length} long (trainer.max_steps); minutes is ignored")
+        if options.minutes is not None:
+            length = counted(trainer.max_steps, "step")
+            say(f"the run is {length} long (trainer.max_steps); minutes is ignored")
+        every = trainer.val_check_interval or -(-trainer.max_steps // MOST_VALIDATIONS)
+        return replace(options, trainer=replace(trainer, val_check_interval=every))
+    if options.minutes is None:
         return options
     if options.ckpt_path is not None:
         steps, interval = _steps_before(options)

@@ -75,11 +75,18 @@ def test_what_is_compiled_in_the_first_step_is_not_timed(tmp_path, monkeypatch):
 
 
 def test_what_is_said_is_not_overruled(paced):
-    said = TrainerOptions(max_steps=7)
-    assert paced(replace(TEN_MINUTES, trainer=said)) == said
+    said = TrainerOptions(max_steps=7, val_check_interval=5)
+    assert paced(replace(TEN_MINUTES, trainer=said)) == paced(RunOptions(trainer=said)) == said
     assert paced(RunOptions()) == TrainerOptions()
     often = TrainerOptions(val_check_interval=3)
     assert paced(replace(TEN_MINUTES, trainer=often)).val_check_interval == 3
+
+
+def test_a_run_of_so_many_steps_is_validated_as_often_as_one_of_minutes(paced):
+    """Else its model file would be that of the first minute until the end."""
+    for options in (TEN_MINUTES, RunOptions()):
+        trainer = paced(replace(options, trainer=TrainerOptions(max_steps=5001)))
+        assert (trainer.max_steps, trainer.val_check_interval) == (5001, 1001)
 
 
 def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
