@@ -14,7 +14,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.files import write_file
-from common.text import printable
+from common.text import counted, printable
 from data.harmony import chords_of
 from data.midi.io import midi_bytes
 from evaluation import tables
@@ -98,8 +98,8 @@ def _player(example: Example, title: str, seconds: float) -> dict[str, Any]:
     """Return what templates/macros.html shows of an example, with at most `seconds` of sound."""
     score = heard = example.score
     duration = float(score.step_seconds(score.end_step))
-    bars = f"{len(score.bars):,} bars" if score.grid.has_meter else "no bars"
-    size = f"{bars}, {len(score.notes):,} notes, {duration:.0f} s"
+    bars = counted(len(score.bars), "bar") if score.grid.has_meter else "no bars"
+    size = f"{bars}, {counted(len(score.notes), 'note')}, {duration:.0f} s"
     facts = f"{size}, {tables.number(example.likelihood.nats_per_note, 3)} nats per note"
     if duration > seconds:
         starts, first = score.step_seconds(score.bar_starts), int(score.bar_positions[0][0])

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from common.text import counted
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
 from evaluation.comparison import Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SequenceLikelihood, SetLikelihood
@@ -99,7 +100,9 @@ def _difference(row: StatisticRow) -> str:
 
 def likelihood_tables(sets: Sequence[SetLikelihood], digits: int) -> list[Table]:
     """Return nats per note, in all and by kind of token, and bits per second; columns are sets."""
-    sizes = "; ".join(f"{its.name}: {its.pieces:,} pieces, {its.notes:,} notes" for its in sets)
+    sizes = "; ".join(
+        f"{its.name}: {counted(its.pieces, 'piece')}, {counted(its.notes, 'note')}" for its in sets
+    )
     head = _with_intervals([its.name for its in sets])
     per_note = list(_rows([its.nats_per_note for its in sets], digits))
     per_second = list(_rows([its.bits_per_second for its in sets], 1))
@@ -157,7 +160,8 @@ def file_lines(pieces: SetLikelihood) -> Iterator[str]:
     yield "nats per note, file by file"
     for file in files[:_MAX_FILES]:
         left_out = f", {file.notes_left_out} more left out" if file.notes_left_out else ""
-        yield f"{number(file.nats_per_note, 4):>8}  {file.name} ({file.notes} notes{left_out})"
+        size = counted(file.notes, "note") + left_out
+        yield f"{number(file.nats_per_note, 4):>8}  {file.name} ({size})"
     if len(files) > _MAX_FILES:
         yield f"          and {len(files) - _MAX_FILES} more files"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from common.arrays import Bools, Ints, Records, offsets
+from common.text import counted
 from data.chords import Chord
 from data.keys import Key, harmonic_scale, melody_key
 from data.score import BAR, DRUMS, NOTE, Grid
@@ -249,8 +250,8 @@ class ChordPlan:
         most = max((each.bar for each in placed), default=-1) + 1
         if most < count and bars is not None:
             raise ConstraintError(
-                f"there are {count} bars of chords, and {most} bars to write: ask for more bars, "
-                "or give fewer chords"
+                f"there are {count} bars of chords, and {counted(most, 'bar')} to write: "
+                "ask for more bars, or give fewer chords"
             )
         cycle = 0
         if bars is None:  # the chords of an upbeat do not repeat

@@ -463,7 +463,8 @@ def program_of(voice: Voice, vocabulary: Vocabulary, *, has_drums: bool = False)
             raise SeedError(f"the model has no voice {voice}: it has {', '.join(names)}")
         return programs[its.index(True)]
     if not 0 < voice <= len(programs):
-        raise SeedError(f"the model has {len(programs)} voices, there is no voice {voice}")
+        has = counted(len(programs), "voice")
+        raise SeedError(f"the model has {has}, there is no voice {voice}")
     return programs[voice - 1]
 
 

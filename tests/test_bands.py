@@ -93,5 +93,5 @@ def test_drums_alone_are_judged_by_what_they_have(tmp_path, monkeypatch, capsys)
     untrained_on(Path("songs"), Path("model.safetensors"), transpose=0)
     page = ["--html", "page.html", "--count", "1"]
     evaluate.main(["all", "--checkpoint", "model.safetensors", *page])
-    assert "Nats per note of whole pieces (valid: 1 pieces" in capsys.readouterr().out
+    assert "Nats per note of whole pieces (valid: 1 piece, " in capsys.readouterr().out
     assert ">NaN</td>" in Path("page.html").read_text()  # there is no line of pitches

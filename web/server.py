@@ -375,8 +375,8 @@ def _read(item: tuple[bytes, Vocabulary, int | None]) -> Json | str:
         bars = min(bars, int(np.searchsorted(fitted.bar_starts, last, side="right")) - 1)
     part = fitted.excerpt(0, bars) if bars < len(fitted.bars) else fitted
     if not len(part.notes):
-        return f"there are no notes in its first {bars} bars"
-    only = [f"only its first {bars} bars were taken"] if part is not fitted else []
+        return f"there are no notes in its first {counted(bars, 'bar')}"
+    only = [f"cut after {counted(bars, 'bar')}"] if part is not fitted else []
     return {
         "read": json_of(part),
         "found": f"{counted(len(score.notes), 'note')} of {names}",

@@ -90,11 +90,11 @@ def _music_lines(report: CorpusReport) -> list[str]:
     music = report.music
     programs = Counter(music.programs)
     instruments = [
-        f"{instrument_name(number, report.grid)} {count:,} notes ({count / programs.total():.1%})"
-        for number, count in programs.most_common()
+        f"{instrument_name(number, report.grid)} {counted(n, 'note')} ({n / programs.total():.1%})"
+        for number, n in programs.most_common()
     ]
     if music.unkept_notes:
-        instruments.append(f"{music.unkept_notes:,} notes of others left out")
+        instruments.append(f"{counted(music.unkept_notes, 'note')} of others left out")
     pitches = [pretty_midi.note_number_to_name(pitch) for pitch in music.pitches]
     levels = "one level, {}" if len(music.velocities) == 1 else "{1} levels, {0} to {2}"
     velocities = levels.format(music.velocities[0], len(music.velocities), music.velocities[-1])
@@ -105,7 +105,7 @@ def _music_lines(report: CorpusReport) -> list[str]:
         "velocities": [velocities],
     }
     if report.grid.has_meter:
-        lines["meters"] = _few([f"{meter} {count:,} bars" for meter, count in music.meters.items()])
+        lines["meters"] = _few([f"{its} {counted(n, 'bar')}" for its, n in music.meters.items()])
         lines["tempo"] = [_tempo_line(music.tempos)]
     lines["chosen"] = _chosen_lines(report.chosen) if report.chosen else []
     lines["grid"] = _grid_lines(report)
@@ -148,7 +148,7 @@ def _grid_lines(report: CorpusReport) -> list[str]:
         f"{changes.moved:,} onsets moved ({changes.moved / notes:.1%}), "
         f"by {changes.worst_error_steps:.2g} steps at worst; "
         f"the mean of all onsets is {changes.error_steps / notes:.2g} steps",
-        f"{changes.merged:,} notes merged with another, {changes.cut:,} cut short",
+        f"{counted(changes.merged, 'note')} merged with another, {changes.cut:,} cut short",
         *(f"{counted(count, noun)} {what}" for count, noun, what in mends if count),
     ]
 

@@ -270,7 +270,7 @@ def test_what_is_no_chord_is_refused_in_one_line(text, words):
     ("constraints", "length", "words"),
     [
         (Constraints(chords="C:3 | F"), Length(), "bar 1 of the chords is 3 quarter notes long"),
-        (Constraints(chords="C | F | G"), Length(bars=2), "3 bars of chords, and 2 bars to write"),
+        (Constraints(chords="C | F | G"), Length(bars=1), "3 bars of chords, and 1 bar to write"),
         (Constraints(chords="C"), Length(notes=9), "ask for --bars"),
         (Constraints(cadence="half"), Length(bars=2), "in a key: ask for --key"),
         (Constraints(cadence="half", key="C"), Length(), "at the end: ask for --bars"),

@@ -272,7 +272,7 @@ def test_an_uploaded_file_is_read_under_guard(client, monkeypatch):
     monkeypatch.setattr(server, "MOST_NOTES", 20)
     told = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3))).json()
     assert len(told["read"]["notes"]) == 16
-    assert told["changes"] == ["only its first 1 bars were taken"]
+    assert told["changes"] == ["cut after 1 bar"]
     monkeypatch.setattr(server, "READ_SECONDS", 0.0)
     late = client.post("/upload?model=quartet", content=midi_bytes(four_parts(3)))
     assert "took more than 0 seconds" in late.text
