@@ -135,7 +135,7 @@ def _add_given_notes(parser: argparse.ArgumentParser) -> None:
     voices = (
         "which of the model's instruments, by number or name, play the melody of\n"
         "the seed, or the voices that are harmonized (default: the highest of the\n"
-        "usual ones); or are rewritten (default: those in the piece)"
+        "usual ones; never the drums); or are rewritten (default: those in the piece)"
     )
     group.add_argument("--voices", "--voice", metavar="N", nargs="+", type=_player, help=voices)
 
