@@ -32,8 +32,8 @@ from common.typed_json import to_json
 from data.corpus.corpus import SPLITS, Corpus
 from data.critic import Critic
 from data.style import Style
-from evaluation.fit_critic import OPENING_BARS, critic_between, fit_critic, without_critic
-from evaluation.fit_sampling import fit_sampling
+from evaluation.fit_critic import critic_between, fit_critic, without_critic
+from evaluation.fit_sampling import OPENING_BARS, fit_sampling
 from evaluation.likelihood import EvaluationSet, measure_likelihood
 from evaluation.samples import MAX_PIECES, sample_pieces, split_scores
 from generation.model import Model

@@ -16,13 +16,13 @@ from data.statistics import IS_OF_ENDING, Music
 from data.tokens.tokenizer import encode
 from evaluation.classifier import regression
 from evaluation.comparison import statistics_of
+from evaluation.fit_sampling import OPENING_BARS
 from evaluation.moves import counted
 from evaluation.samples import sample_pieces, typical_lengths, without_repeats
 from generation.model import Model
 
 PIECES, FEWEST_PIECES = 1_500, 48  # the most that are written; the fewest of each kind
 LONG_PIECE_BARS = 32  # of longer pieces, the openings are compared, without the ending
-OPENING_BARS = 16
 SHRINKAGE = 0.3  # of the covariance: there are many statistics and few pieces
 PASSAGE_BARS, APART_BARS = 4, 2  # of the passages in which moves are counted; from one to the next
 RARE = 20  # a move must be in at least this many passages

@@ -22,7 +22,7 @@ from generation.request import Request
 from generation.writing import Writing
 from model.config import SamplingOptions
 
-BARS = 16  # of the pieces that are compared; in fewer bars, loops do not show
+OPENING_BARS = 16  # of each piece are compared; in fewer bars, loops do not show
 PIECES, FEWEST_PIECES = 24, 8  # pieces that are written with each candidate: at most, and at least
 CANDIDATES = [
     SamplingOptions(temperature, top_p=top_p, rhythm_temperature=1.0)
@@ -53,7 +53,7 @@ def fit_sampling(model: Model, real: Sequence[Score], budget: int) -> Model | No
         The model, as it samples best; None if the budget is too small, or no candidate finishes
         its pieces.
     """
-    openings = [score.excerpt(0, BARS) for score in real if len(score.notes)]
+    openings = [score.excerpt(0, OPENING_BARS) for score in real if len(score.notes)]
     if not openings:
         return None
     tokens = [len(encode(score, model.vocabulary)) for score in openings]
@@ -91,7 +91,7 @@ def _written(
     model: Model, sampling: SamplingOptions, pieces: int, most_tokens: int
 ) -> list[Score] | None:
     """Return pieces that were written from nothing; None: they do not come to an end."""
-    request = Request(length=Length(bars=BARS), sampling=sampling, samples=pieces)
+    request = Request(length=Length(bars=OPENING_BARS), sampling=sampling, samples=pieces)
     writing = Writing(model, request)
     for tokens, _ in enumerate(writing, start=1):
         if tokens == most_tokens:

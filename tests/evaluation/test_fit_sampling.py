@@ -102,7 +102,7 @@ def test_a_small_budget_or_no_music_fits_nothing(model, tunes, monkeypatch):
 
 
 def test_pieces_that_do_not_end_are_given_up(model, monkeypatch):
-    monkeypatch.setattr(fitting, "BARS", 2)
+    monkeypatch.setattr(fitting, "OPENING_BARS", 2)
     sampling = SamplingOptions()
     assert fitting._written(model, sampling, 8, most_tokens=20) is None
     found = fitting._written(model, sampling, 8, most_tokens=20_000)
