@@ -12,7 +12,7 @@ import numpy as np
 
 from common.cli import fail, say
 from common.files import write_file, write_json
-from common.text import printable
+from common.text import counted, printable
 from data.batches.id_sequences import open_id_sequences
 from data.corpus.corpus import CorpusError
 from data.files.read import read_score
@@ -156,6 +156,7 @@ def run_attention(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     labels = token_labels(ids, model.vocabulary)
     picture = draw_attention(np.stack([*maps.values()]), labels, [*maps])
     write_file(png_bytes(picture), options.out)
+    say(f"{options.out}: which of the first {counted(len(ids), 'token')} look at which")
     return {}
 
 

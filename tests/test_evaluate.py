@@ -156,10 +156,11 @@ def test_a_picture_of_attention_is_written_for_any_file(checkpoint, tmp_path, ca
     tune = tmp_path / "tunes" / "tune3.mid"
     options = ["attention", "-c", str(checkpoint), "--midi", str(tune), "--out"]
     evaluate.main([*options, "a.png"])
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr().out
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     maps, labels, layers = drawn.pop()
     ids = encode(read_score(tune, GRID)[0], model.vocabulary)[: len(labels)]
+    assert said == f"a.png: which of the first {len(labels)} tokens look at which\n"
     assert layers == ["layer 1"]
     assert labels[:2] == ["Start", "Bar 0"]  # an upbeat
     (expected,) = model.steps.attention_maps(ids, model.side(ids[None])).values()
