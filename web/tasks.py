@@ -25,6 +25,8 @@ from data.score import DRUMS, Grid, Score
 from data.tokens.adapt import adapt_score
 from data.tokens.tokenizer import encode
 from data.tokens.vocabulary import Kind
+from generation.chord_plan import place_chords
+from generation.chord_track import parse_chord_track
 from generation.compose import accompany
 from generation.constraints import Constraints
 from generation.explain import explain_note
@@ -123,8 +125,13 @@ def read_text(models: Models, message: Json) -> Iterator[Json]:
 
 def check(models: Models, message: Json) -> Iterator[Json]:
     """Tell the page that a model can meet a request; if it cannot, the error goes to `blame`."""
-    model, request = _asked(models, write_request(message))
+    asked = write_request(message)
+    model, request = _asked(models, asked)
     request.to(model)
+    score = asked.piece.score
+    there = _chords(asked.settings, score, 0, len(score.bars))  # which harmonizing follows, too
+    if there and score.grid.has_meter:
+        place_chords(parse_chord_track(there), score.bars, 0, score.grid)
     yield {"possible": True}
 
 
@@ -296,16 +303,18 @@ def _asked(models: Models, asked: WriteRequest) -> tuple[Model, Request]:
 
 def _with_chords(settings: Settings, seed: Seed, length: Length | None) -> Constraints:
     """Return the constraints, with the chords of those bars in which something new may begin."""
-    score, first = seed.score, seed.first_open_bar
-    count = len(score.bars) + ((length.bars or 0) if length else 0)
+    count = len(seed.score.bars) + ((length.bars or 0) if length else 0)
+    chords = _chords(settings, seed.score, seed.first_open_bar, count)
+    return dataclasses.replace(settings.constraints, chords=chords or settings.constraints.chords)
+
+
+def _chords(settings: Settings, score: Score, first: int, count: int) -> str:
+    """Return the chords that are asked for from bar `first` up to `count` bars; "": none are."""
     texts = [text.strip() for text in settings.bar_chords[first:count]]
     texts += [""] * (count - first - len(texts))
     if first == 0 and score.has_upbeat:
         del texts[0]  # an upbeat has no chord
-    if not any(texts):
-        return settings.constraints
-    chords = "|".join(text or "N.C." for text in texts)
-    return dataclasses.replace(settings.constraints, chords=f"|{chords}|")
+    return f"|{'|'.join(text or 'N.C.' for text in texts)}|" if any(texts) else ""
 
 
 def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:

@@ -342,6 +342,7 @@ def test_what_cannot_be_is_said_beside_its_control(do, models, tune):
         ({"range": [72, 48]}, "range"),
         ({"programs": []}, "programs"),
         ({"key": "C major", "range": [61, 61]}, "key"),
+        ({"bar_chords": ["Am:5"]}, "bar_chords"),
     ):
         settings = SETTINGS | asked
         with pytest.raises(ConstraintError) as refused:
