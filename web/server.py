@@ -361,7 +361,7 @@ def _read(item: tuple[bytes, Vocabulary, int | None]) -> Json | str:
         events = parse_events(content, "the file")
         score, vocabulary, apart = score_of(events, vocabulary)
     except MidiError as error:
-        return str(error)
+        return str(error).removeprefix("the file: ")  # whoever sent it knows its name
     if not len(score.notes):
         return "there are no notes in the file"
     programs = np.unique(score.notes["program"]).tolist()

@@ -131,7 +131,7 @@ async function openFile(file) {
     const response = await post(`/upload?model=${encodeURIComponent(model())}`, file);
     taken(await response.json(), name);
   } catch (error) {
-    say(`${name}: ${reason(error).replace("the file: ", "")}`, true);
+    say(`${name}: ${reason(error)}`, true);
   }
 }
 
