@@ -155,6 +155,17 @@ def type_in(tab, text):
     tab.until("etude.session.now?.label == 'text'")
 
 
+def drop(tab, content):
+    """Drops a file on the page; what the page says then."""
+    return tab.ask(
+        "{ const data = new DataTransfer();"
+        f" data.items.add(new File([new Uint8Array({[*content]})], 'tune.mid'));"
+        " document.body.dispatchEvent(new DragEvent('drop',"
+        " { dataTransfer: data, bubbles: true, cancelable: true }));"
+        " document.getElementById('status').textContent }"
+    )
+
+
 def ask_why(tab, presses):
     """Goes so many notes on with the arrow keys, and asks why that note."""
     in_roll(tab, *["ArrowRight"] * presses)
@@ -267,6 +278,8 @@ def test_the_page_says_that_a_model_is_compiled_and_when_it_is_ready(tab, addres
     monkeypatch.setitem(TASKS, "describe", slowly)
     open_page(tab, address)
     says(tab, "is being compiled")
+    tab.ask("globalThis.fetch = () => new Promise(() => {})")
+    assert "is being compiled" in drop(tab, b"waits for it")
     assert tab.ask("etude.isReady") is False
     says(tab, "The model is ready.")
     tab.until("etude.isReady")
@@ -1153,14 +1166,7 @@ def test_in_a_duet_the_model_answers_on_a_beat_until_one_plays_again(tab):
 def test_a_file_is_dropped_or_opened(tab, tmp_path):
     score, path = a_tune(0), tmp_path / "tune.mid"
     path.write_bytes(midi_bytes(score))
-    said = tab.ask(
-        "{ const data = new DataTransfer();"
-        f" data.items.add(new File([new Uint8Array({[*path.read_bytes()]})], 'tune.mid'));"
-        " document.body.dispatchEvent(new DragEvent('drop',"
-        " { dataTransfer: data, bubbles: true, cancelable: true }));"
-        " document.getElementById('status').textContent }"
-    )
-    assert said == "Reading tune.mid …"
+    assert drop(tab, path.read_bytes()) == "Reading tune.mid …"
     tab.until("etude.session.now?.label == 'tune.mid'")
     tune = score.notes[score.notes["program"] != DRUMS]
     onsets = {*map(tuple, tune[["onset", "pitch"]].tolist())}

@@ -7,6 +7,7 @@ import { added } from "./edit.js";
 import { act } from "./editor.js";
 import { Piano } from "./piano.js";
 import { counted, keyOf, lastEnd, noteName } from "./piece.js";
+import { isCompiling } from "./models.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
 import { server } from "./connection.js";
@@ -126,7 +127,7 @@ function taken(told, label) {
 async function openFile(file) {
   if (!file) return;
   const name = file.name.slice(0, 60);
-  say(`Reading ${name} …`);
+  if (!isCompiling()) say(`Reading ${name} …`);
   try {
     const response = await post(`/upload?model=${encodeURIComponent(model())}`, file);
     taken(await response.json(), name);

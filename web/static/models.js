@@ -57,9 +57,12 @@ export function chooseModel() {
   );
 }
 
+/** Whether the page says that a model is being compiled, for which all else waits. */
+export const isCompiling = () => byId("status").textContent === COMPILING;
+
 function warmed() {
   loaded.isWarm = true;
-  if (byId("status").textContent === COMPILING) say("The model is ready.");
+  if (isCompiling()) say("The model is ready.");
 }
 
 /** @param {Plays} plays */
