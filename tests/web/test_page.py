@@ -1253,6 +1253,25 @@ def test_the_page_says_where_the_model_added_nothing(tab, monkeypatch):
     play_three(tab)
     write(tab, "harmonize")
     assert status(tab) == "The model added no notes; it rests."
+def test_what_is_stopped_early_ends_with_its_last_bar(tab, monkeypatch):
+    def begin(_, message):
+        yield {"begun": message["piece"], "changes": [], "opens": 36, "trained": 0}
+        yield {"notes": [[row, 48, 48, 60 + row, 80, 40] for row in range(4)]}
+        while True:
+            time.sleep(0.05)
+            yield {}
+
+    monkeypatch.setitem(TASKS, "write", begin)
+    play_three(tab)
+    tab.choose("#s-bars", "32")
+    tab.click("[data-how=continue]")
+    tab.until("etude.piece().notes.length === 4")
+    assert tab.ask("etude.piece().bars.length") == 33
+    tab.click("#stop-writing")
+    says(tab, "Stopped.")
+    assert tab.ask("etude.session.now.variations.map(its => its.bars.length)") == [2] * 4
+
+
 
 
 def test_who_plays_tunes_plays_yours(tab):

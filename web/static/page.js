@@ -9,9 +9,10 @@ import { Sound } from "./sound.js";
  * @import { Note, Piece, Plays } from "./piece.js"
  * @import { Ask, State } from "./session.js"
  *
- * What is being written: `base` is what was there, `rows` are the notes of each variation, of
- * which one is heard; `opens` is the first step that is written.
- * @typedef {{ base: Piece, ask: Ask, rows: Note[][], row: number, opens: number,
+ * What is being written: `base` is what was there, in so many `bars`, with empty ones for what comes;
+ * `rows` are the notes of each variation, of which one is heard; `opens` is the first step that is
+ * written.
+ * @typedef {{ base: Piece, bars: number, ask: Ask, rows: Note[][], row: number, opens: number,
  *   changes: string[], pulse?: number, shown?: { count: number, row: number, piece: Piece }
  *   }} Writing
  *

@@ -144,6 +144,17 @@ export function withRoom(piece, step) {
 }
 
 /**
+ * The piece without empty bars at its end; so many bars stay.
+ * @param {Piece} piece
+ * @param {number} least
+ * @returns {Piece}
+ */
+export function withoutEmptyEnd(piece, least) {
+  const count = Math.max(least, where(piece, lastEnd(piece) - 1).bar + 1);
+  return { ...piece, bars: piece.bars.slice(0, count), tempo: piece.tempo.slice(0, count) };
+}
+
+/**
  * The number of a bar as people count, and its beats: one in each row, [beat from 1, its step].
  * A bar after the last is like the last; an upbeat has the last beats of a whole bar.
  * @param {Piece} piece

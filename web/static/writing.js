@@ -4,7 +4,8 @@ import { all, byId, say } from "./dom.js";
 import { server } from "./connection.js";
 import { change, isBad, isReady, isWriting, newSeed, on, page, request, session } from "./page.js";
 import { settings, sound, tell } from "./page.js";
-import { FASTEST, SLOWEST, barStarts, counted, keyOf, withBars, withNotes } from "./piece.js";
+import { FASTEST, SLOWEST, barStarts, counted, keyOf } from "./piece.js";
+import { withBars, withNotes, withoutEmptyEnd } from "./piece.js";
 import { rewritten } from "./legend.js";
 import { enable, roll } from "./stage.js";
 import { player } from "./transport.js";
@@ -125,7 +126,8 @@ function begin(told, ask) {
   const goesOn = ask.how === "continue" || ask.how === "accompany";
   const base = asGiven(withBars(told.begun, goesOn ? ask.settings.bars : 0), ask);
   const rows = Array.from({ length: ask.variations }, () => []);
-  const writing = { base, ask, rows, row: 0, opens: told.opens, changes: told.changes };
+  const bars = told.begun.bars.length;
+  const writing = { base, bars, ask, rows, row: 0, opens: told.opens, changes: told.changes };
   page.writing = writing;
   if (page.plays) page.plays.trained = told.trained;
   page.cursor = barStarts(base).findLast((start) => start <= told.opens) ?? 0;
@@ -202,7 +204,7 @@ function stopWriting() {
   say("Stopped.");
 }
 
-/** Ends the writing; what is there of the variations is kept. */
+/** Ends the writing; what is there of the variations is kept, but no bar that is still empty. */
 function keepWritten() {
   const { writing } = page;
   page.isAsked = false;
@@ -212,8 +214,10 @@ function keepWritten() {
     return tell("show");
   }
   player.stop();
-  const { base, rows, row, ask } = writing;
-  const variations = rows.map((row) => withNotes(base, [...base.notes, ...row]));
+  const { base, bars, rows, row, ask } = writing;
+  const variations = rows.map((row) =>
+    withoutEmptyEnd(withNotes(base, [...base.notes, ...row]), bars),
+  );
   if (rows.some((row) => row.length))
     change(variations[row], ask.how, { written: ask, variations, chosen: row });
   else tell("show");
