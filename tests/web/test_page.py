@@ -447,6 +447,23 @@ def test_what_two_tabs_make_of_one_tune_stays_when_one_opens_that_of_the_other(t
         assert "selected" not in tab.ask("document.getElementById('about-action').textContent")
 
 
+def test_a_tab_that_was_duplicated_keeps_what_it_changes_as_its_own(tab, address):
+    play_three(tab)
+    tab.until("etude.isKept")
+    own = tab.ask("sessionStorage.getItem('etude.session')")
+    twin = browser.Tab(tab.socket, (1200, 1000))
+    twin.open(address)
+    twin.ask(f"sessionStorage.setItem('etude.session', {json.dumps(own)})")
+    open_page(twin, address)
+    says(twin, "as you left it")
+    twin.click('[data-pitch="72"]')
+    twin.until("etude.isKept")
+    twin.call("Page.close")
+    tab.click('[data-pitch="74"]')
+    tab.until("etude.isKept")
+    assert listed(tab, "C4 E4 G4 C5")
+
+
 def test_bars_are_selected_by_tapping_the_first_and_the_last(tab):
     tab.phone()
     type_in(tab, "C4:4 E4:4 G4:4 C5:4 " * 2)
@@ -1236,23 +1253,6 @@ def test_what_was_asked_is_stopped_before_its_first_note(tab):
     assert tab.ask("document.getElementById('stop-writing').hidden")
 
 
-def test_what_the_model_was_asked_to_go_on_from_stays_as_it_is(tab):
-    play_three(tab)
-    key = "new KeyboardEvent('keydown', {key: 'k', bubbles: true})"
-    tab.ask(f"document.querySelector('[data-how=continue]').click(); dispatchEvent({key})")
-    tab.until("etude.session.now.variations")
-    assert tab.ask("etude.session.states.map(state => state.label)")[-2:] == ["G4", "continue"]
-
-
-def test_the_page_says_where_the_model_added_nothing(tab, monkeypatch):
-    def write_nothing(_, message):
-        yield {"begun": message["piece"], "changes": ["it rests"], "opens": 0, "trained": 0}
-        yield {"done": [message["piece"]] * message["variations"]}
-
-    monkeypatch.setitem(TASKS, "write", write_nothing)
-    play_three(tab)
-    write(tab, "harmonize")
-    assert status(tab) == "The model added no notes; it rests."
 def test_what_is_stopped_early_ends_with_its_last_bar(tab, monkeypatch):
     def begin(_, message):
         yield {"begun": message["piece"], "changes": [], "opens": 36, "trained": 0}
@@ -1272,6 +1272,23 @@ def test_what_is_stopped_early_ends_with_its_last_bar(tab, monkeypatch):
     assert tab.ask("etude.session.now.variations.map(its => its.bars.length)") == [2] * 4
 
 
+def test_what_the_model_was_asked_to_go_on_from_stays_as_it_is(tab):
+    play_three(tab)
+    key = "new KeyboardEvent('keydown', {key: 'k', bubbles: true})"
+    tab.ask(f"document.querySelector('[data-how=continue]').click(); dispatchEvent({key})")
+    tab.until("etude.session.now.variations")
+    assert tab.ask("etude.session.states.map(state => state.label)")[-2:] == ["G4", "continue"]
+
+
+def test_the_page_says_where_the_model_added_nothing(tab, monkeypatch):
+    def write_nothing(_, message):
+        yield {"begun": message["piece"], "changes": ["it rests"], "opens": 0, "trained": 0}
+        yield {"done": [message["piece"]] * message["variations"]}
+
+    monkeypatch.setitem(TASKS, "write", write_nothing)
+    play_three(tab)
+    write(tab, "harmonize")
+    assert status(tab) == "The model added no notes; it rests."
 
 
 def test_who_plays_tunes_plays_yours(tab):

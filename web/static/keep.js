@@ -17,7 +17,7 @@ import { keep, kept, listed, nameOfTab, newName } from "./store.js";
 /** @type {State | undefined} the state that is kept, or is being kept */
 let latest;
 let text = ""; // that is kept
-let tab = nameOfTab();
+let tab = newName();
 const IN_DUET = 5000; // milliseconds: to keep a long session takes a tenth of a second
 let later = 0;
 let isBusy = false;
@@ -73,7 +73,7 @@ export async function restore() {
   const link = linked();
   text = link ?? kept()?.text ?? "";
   if (!text) return;
-  if (link) tab = newName(); // what was kept of the same tune stays beside it
+  if (!link) tab = (await nameOfTab()) ?? tab; // else what was kept of the same tune stays beside it
   try {
     await bringBack(await said(text, link ? LINK : KEPT));
     if (link) say("The session is as it was when the link was made.");

@@ -10,6 +10,7 @@ const TAB = "etude.session";
 const ALL = "etude.sessions";
 const CONTROLS = "etude.controls";
 const MOST = 12;
+const RELOAD = 500; // milliseconds: until the page that is reloaded is gone, it has the name
 
 /** @returns {Storage[]} of the tab, and of all; none where the browser keeps nothing */
 function stores() {
@@ -71,12 +72,39 @@ export function keep(entry, [tab, all] = stores()) {
   }
 }
 
-/** The name of this tab, which a reload has again: each tab keeps what it changes as its own. */
-export function nameOfTab([tab] = stores()) {
-  return read(tab, TAB)?.id?.split("/")[1] ?? newName();
+/**
+ * The name of this tab, which a reload has again: each tab keeps what it changes as its own. Null: it
+ * has none yet, or was duplicated, and another tab has it.
+ */
+export async function nameOfTab([tab] = stores()) {
+  const name = read(tab, TAB)?.id?.split("/")[1];
+  return name && (await take(name)) ? name : null;
 }
 
-export const newName = () => Math.random().toString(36).slice(2);
+export function newName() {
+  const name = Math.random().toString(36).slice(2);
+  take(name);
+  return name;
+}
+
+/**
+ * Takes a name for as long as the tab is open; gives false where another tab has it.
+ * @param {string} name
+ * @returns {Promise<boolean>}
+ */
+function take(name) {
+  const { locks } = globalThis.navigator ?? {};
+  if (!locks) return Promise.resolve(true); // without HTTPS, from another machine, there are none
+  const signal = AbortSignal.timeout(RELOAD);
+  return new Promise((done) =>
+    locks
+      .request(`${TAB}/${name}`, { signal }, () => {
+        done(true);
+        return new Promise(() => {});
+      })
+      .catch(() => done(false)),
+  );
+}
 
 /**
  * What controls were set to, by their ids.

@@ -25,12 +25,13 @@ test("the latest come first, each once, and those without notes are not kept for
   assert.deepEqual(ids(stores), ["e/1", "c/1", "b/1"]);
 });
 
-test("a tab has its own, a new one the latest of any", () => {
+test("a tab has its own, a new one the latest of any", async () => {
   const [first, second, all] = [storage(), storage(), storage()];
   keep(entry("a/1"), [first, all]);
   keep(entry("b/2"), [second, all]);
   assert.equal(kept([first, all]).id, "a/1");
-  assert.equal(nameOfTab([first, all]), "1");
+  assert.equal(await nameOfTab([first, all]), "1");
+  assert.equal(await nameOfTab([storage(), all]), null);
   assert.equal(kept([storage(), all]).id, "b/2");
 });
 
