@@ -23,6 +23,7 @@ STEPS_SHARE = 0.75  # of the time; validation, music and the end of the run take
 LEAST_STEPS = 20
 MOST_PASSES = 8  # through the training pieces, if a run begins with a model: it learns fast
 VALIDATION_MINUTES, MOST_VALIDATIONS = 2, 5  # the least from one to the next; the most in a run
+STEPS_APART = 100  # the least from one validation to the next, if only the steps are known
 
 
 def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
@@ -39,7 +40,8 @@ def with_steps(options: RunOptions, data: MusicDataModule) -> RunOptions:
         if options.minutes is not None:
             length = counted(trainer.max_steps, "step")
             say(f"the run is {length} long (trainer.max_steps); minutes is ignored")
-        every = trainer.val_check_interval or -(-trainer.max_steps // MOST_VALIDATIONS)
+        apart = max(STEPS_APART, -(-trainer.max_steps // MOST_VALIDATIONS))
+        every = trainer.val_check_interval or apart
         return replace(options, trainer=replace(trainer, val_check_interval=every))
     if options.minutes is None:
         return options

@@ -85,8 +85,9 @@ def test_what_is_said_is_not_overruled(paced):
 def test_a_run_of_so_many_steps_is_validated_as_often_as_one_of_minutes(paced):
     """Else its model file would be that of the first minute until the end."""
     for options in (TEN_MINUTES, RunOptions()):
-        trainer = paced(replace(options, trainer=TrainerOptions(max_steps=5001)))
-        assert (trainer.max_steps, trainer.val_check_interval) == (5001, 1001)
+        for steps, apart in ((5001, 1001), (50, 100)):
+            trainer = paced(replace(options, trainer=TrainerOptions(max_steps=steps)))
+            assert (trainer.max_steps, trainer.val_check_interval) == (steps, apart)
 
 
 def test_a_run_that_goes_on_makes_the_steps_that_it_began_with(paced, tmp_path):
