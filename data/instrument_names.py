@@ -43,6 +43,8 @@ _NUMBERS = {  # what names add when there are several alike, in any place
     )
     for word in words.split()
 }
+# The edges of hi-hats, which electronic drum kits send and General MIDI has not.
+_EDGES = {22: "Closed Hi Hat (edge)", 26: "Open Hi Hat (edge)"}
 _STRINGS, _ENSEMBLES = range(40, 48), range(48, 52)  # programs of strings
 
 
@@ -90,4 +92,5 @@ def sound_name(program: int, pitch: int, grid: Grid) -> str:
     """Return the name of what plays a note: an instrument, or a single drum."""
     if program != DRUMS:
         return instrument_name(program, grid)
-    return pretty_midi.note_number_to_drum_name(pitch) or f"Drum {pitch}"
+    name = _EDGES.get(pitch) or pretty_midi.note_number_to_drum_name(pitch)
+    return name or f"Drum {pitch}"

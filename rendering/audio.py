@@ -24,6 +24,9 @@ _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
 _CHANNELS = 16  # in each synthesizer
 _PAN = 10  # the number of MIDI's pan control
 _CENTER, _WIDTH = 64, 40  # in MIDI's 128 places from left to right; between the outermost voices
+# What electronic drum kits send for the edge of a hi-hat, closed and open, and what sounds for it:
+# General MIDI, and so the sound font, has no drums there.
+_HEARD_AS = {22: 42, 26: 46}
 _ROOM_SECONDS, _ROOM_DECAY, _ROOM_LEVEL = 0.9, 6.0, 0.004  # the room's answer fades by e^6 a second
 
 
@@ -136,7 +139,9 @@ def _synthesized(
         programs: (P,), rising.
         width: how far the voices are spread, in MIDI's 128 places from left to right.
     """
-    notes = score.notes
+    notes = score.notes.copy()
+    for drum, heard in _HEARD_AS.items():
+        notes["pitch"][(notes["program"] == DRUMS) & (notes["pitch"] == drum)] = heard
     if not len(notes):
         return np.zeros((int(_SILENCE_SECONDS * sample_rate), 2), dtype=np.float32)
     steps = np.stack([notes["onset"], notes["onset"].astype(np.int64) + notes["duration"]])

@@ -94,8 +94,9 @@ def test_drums_and_more_than_sixteen_programs_are_heard():
     beats = [(12 * i, 12, 60, 80, program) for i, program in enumerate(range(0, 120, 6))]
     audio = render_audio(piece([*beats, (12 * 20, 12, 38, 100, DRUMS)]), RATE)
     assert min(level(audio, 0.5 * i, 0.3) for i in range(21)) > 0.003
-    alone = render_audio(piece([(0, 1, 38, 100, DRUMS)]), RATE)
-    assert np.abs(alone).max() > 0.5
+    for drum in (38, 22, 26):  # electronic kits send the last two, which General MIDI has not
+        alone = render_audio(piece([(0, 1, drum, 100, DRUMS)]), RATE)
+        assert np.abs(alone).max() > 0.5
 
 
 def test_silence_where_there_are_no_notes():

@@ -113,8 +113,9 @@ def test_meters_are_marked_where_they_change():
 
 
 def test_drums_have_rows_by_name():
-    said = words(draw_piano_roll(piece([(0, 3, 38, 80, DRUMS), (0, 48, 38, 80, 0)])))
-    assert {"Acoustic Snare", "Drums", "C2"} <= set(said)
+    rows = [(0, 3, 38, 80, DRUMS), (0, 48, 38, 80, 0), (12, 3, 22, 80, DRUMS)]
+    said = words(draw_piano_roll(piece(rows)))
+    assert {"Acoustic Snare", "Closed Hi Hat (edge)", "Drums", "C2"} <= set(said)
 
 
 @settings(max_examples=10, deadline=None)
