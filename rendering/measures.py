@@ -68,7 +68,8 @@ class Measures:
         self.bars = self._bars(score, scale, int(self._end[~is_drum].max(initial=0)))
         self.starts = offsets([bar.length for bar in self.bars])
         self._end = np.minimum(self._end, self.starts[-1])
-        played = is_played(self._onset[~is_drum], self._end[~is_drum], self.quarter)
+        times = np.concatenate([self._onset, self._end[~is_drum]])
+        played = is_played(times, self.quarter)
         if played:
             onset, end, has_triplets = self._onset, self._end, not self.bars[0].is_compound
             onset, end = rounded(onset, end, self.starts, self.quarter, has_triplets)

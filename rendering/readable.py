@@ -13,9 +13,8 @@ _MOST_ODD = 0.1  # share of onsets and ends off sixteenths and triplets in writt
 _LEAST_GAIN = 2  # triplets must fit the notes of a beat better by this many steps
 
 
-def is_played(onset: Ints, end: Ints, quarter: int) -> bool:
-    """Return whether notes, (N,) each in notation steps, were played rather than written."""
-    times = np.concatenate([onset, end])
+def is_played(times: Ints, quarter: int) -> bool:
+    """Return whether notes that begin and end at some times, in steps, were not written."""
     sixteenth, third = quarter // 4, quarter // 3
     is_odd = (times % sixteenth != 0) & (times % third != 0)
     return bool(len(times)) and float(is_odd.mean()) > _MOST_ODD
@@ -47,7 +46,7 @@ def rounded(
         return beat + _nearest(times - beat, step), step
 
     (begins, step), (ends, _), last = on_grid(onset), on_grid(end), bar_starts[-1]
-    begins = np.minimum(begins, last - 1)
+    begins = np.where(begins < last, begins, np.maximum(last - step, 0))
     return begins, np.minimum(np.maximum(ends, begins + step), last)
 
 

@@ -200,6 +200,9 @@ def test_what_is_played_is_rounded_to_what_can_be_read():
     late = [(12 * i + i % 2, 10, 60 + i, 80, 0) for i in range(8)]
     score = piece(late, ((4, 4, 48),) * 2)
     assert texts(to_musicxml(score), ".//type") == ["quarter"] * 8
+    beat = [(12 * i - i % 2, 1, 38, 80, DRUMS) for i in range(8)]
+    drummed = to_musicxml(piece([*beat, (95, 1, 36, 80, DRUMS)], ((4, 4, 48),) * 2))
+    assert set(texts(drummed, ".//type")) == {"quarter", "eighth", "16th"}
 
 
 def test_new_notes_are_colored_where_some_are_given():
