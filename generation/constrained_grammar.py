@@ -18,6 +18,7 @@ from data.chords import Span
 from data.ensembles import FEW_TOGETHER
 from data.harmony import joined
 from data.keys import Key, key_number
+from data.score import DRUMS
 from data.tokens.chords import ToldChords, told_chords
 from data.tokens.cursor import at_start, record
 from data.tokens.features import SideFeatures
@@ -101,8 +102,8 @@ class ConstrainedGrammar:
         self.guidance = GUIDANCE if self._is_led(constraints) else 0.0
         self._is_regular = bool(constraints.regular_bars and vocabulary.grid.has_meter)
         closes = constraints.closes
-        if closes is None:  # even if pieces of this style fade out by themselves
-            closes = bool(len(self.given.notes.note) or self._plan)
+        if closes is None:  # even if pieces of this style fade out; drums alone have no chord
+            closes = bool(np.any(seed.score.notes["program"] != DRUMS) or self._plan)
         self.has_end = closes or constraints.counterpoint == STRICT
         self._busy = constraints.busy
         self._open_steps = np.append(0, np.cumsum(~seed.is_closed))  # (S + 1,) before each step

@@ -116,7 +116,7 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
     if here.final_onset >= here.bar_start and here.is_last:
         end_bar(first, here.final_onset - here.bar_start, mask)
         keep_or_yield(mask, before, due, mask)
-    if is_in_note:
+    if is_in_note and rules.parts.is_pitched[here.note // asked.pitch_count]:
         hold_final_chord(rules.words, here, mask)
         keep_or_yield(mask, before, due, mask)
     if is_in_note and asked.closes and here.key >= 0:

@@ -8,6 +8,7 @@ import pytest
 from data.forms import Form
 from data.harmony import final_chord, root_of_triad
 from data.keys import Key
+from data.score import DRUMS
 from data.tokens.tokenizer import decode
 from data.tokens.vocabulary import Kind
 from generation.compose import compose
@@ -173,22 +174,25 @@ def test_no_position_is_left_out_of_bars_before_the_last():
 
 def test_a_note_before_the_final_chord_ends_with_it_or_holds_through_it():
     """Of who may play chords none holds through it, for it would be the bass of the last one."""
-    allowed = {}
-    for name, how, closes in (("free", FREE, None), ("voice", STRICT, None), ("chord", FREE, True)):
+    allowed, drummer = {}, replace(QUARTET, programs=(DRUMS,))
+    cases = ("free", FREE, None), ("voice", STRICT, None), ("chord", FREE, True)
+    for name, how, closes in (*cases, ("drums", FREE, True)):
         constraints = Constraints(counterpoint=how, closes=closes)
-        constrained = ConstrainedGrammar(QUARTET, Length(bars=1), constraints)
+        vocabulary = drummer if name == "drums" else QUARTET
+        constrained = ConstrainedGrammar(vocabulary, Length(bars=1), constraints)
         state = constrained.start(1, np.array([24]), [Key(0, "major")])
-        first = {kind: QUARTET.first(kind) for kind in Kind}
+        first = {kind: vocabulary.first(kind) for kind in Kind}
         note = first[Kind.NOTE] + 24
         for token in (first[Kind.BAR] + 1, first[Kind.TEMPO], first[Kind.POSITION] + 12, note):
             assert constrained.allowed(state)[0, token]
             constrained.advance(state, np.array([token]))
-        mask = constrained.allowed(state)[0, QUARTET.ids(Kind.DURATION)]
+        mask = constrained.allowed(state)[0, vocabulary.ids(Kind.DURATION)]
         allowed[name] = (1 + np.flatnonzero(mask)).tolist()
     assert allowed == {
         "free": [*range(1, 37)],
         "voice": [*range(1, 13), 36],
         "chord": [*range(1, 13)],
+        "drums": [*range(1, 37)],
     }
 
 

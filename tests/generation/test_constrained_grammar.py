@@ -393,6 +393,12 @@ def test_the_last_given_notes_say_when_the_final_chord_begins():
     assert longer.start(2, np.array([7, 8])).at["final_position"].tolist() == [7, 8]
 
 
+@pytest.mark.parametrize(("program", "has_chord"), [(40, True), (DRUMS, False)])
+def test_what_goes_on_after_notes_ends_on_a_chord_but_not_after_drums(program, has_chord):
+    seed = continued(tune_of([60] * 4, program=program), QUARTET)
+    assert ConstrainedGrammar(QUARTET, Length(bars=2), seed=seed).has_end == has_chord
+
+
 def test_the_last_bar_and_an_upbeat_make_a_whole_bar():
     bar, length, seen = QUARTET.first(Kind.BAR), QUARTET.first(Kind.LENGTH), []
     for chooser in CHOOSERS.values():  # the highest would hold notes past the end
