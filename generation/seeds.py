@@ -237,8 +237,8 @@ def seed_from_notes(
         vocabulary: the vocabulary of the model.
         constraints: the seed has their programs, time signature and tempo. The voices of the text
             take the programs in order: the one that plays tunes, then the others, ascending. By
-            default, the programs are all but drums, and meter and tempo are the vocabulary's
-            `usual_meter` and `usual_tempo`, or 120 if it has no tempi.
+            default, the programs are all but drums, unless these play alone, and meter and tempo
+            are the vocabulary's `usual_meter` and `usual_tempo`, or 120 if it has no tempi.
         style: the style of the model, which knows the program that plays tunes, and what is usual.
 
     The velocity of the notes is the middle one of the vocabulary's.
@@ -252,7 +252,8 @@ def seed_from_notes(
     constraints.meter_number(vocabulary)
     tune, meter, bpm = (style.tune, style.meter, style.tempo_bpm) if style else (None, None, None)
     usual = vocabulary.usual_tempo(bpm) if vocabulary.grid.has_meter else 120
-    programs = sorted(_pitched(constraints.playing(vocabulary)) or [0], key=lambda p: p != tune)
+    playing = constraints.playing(vocabulary)
+    programs = sorted(_pitched(playing) or playing, key=lambda p: p != tune)
     score = parse_seed_notes(
         text,
         vocabulary.grid,

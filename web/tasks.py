@@ -17,7 +17,7 @@ from data.canonical import canonical
 from data.corpus.corpus import Corpus
 from data.corpus.runs import find_matches, shared_runs
 from data.files.read import parse_events
-from data.instrument_names import instrument_name
+from data.instrument_names import instrument_name, sound_name
 from data.keys import high_to_low
 from data.midi.io import midi_bytes
 from data.midi.quantize import score_from_events
@@ -95,6 +95,7 @@ def describe(models: Models, message: Json) -> Iterator[Json]:
             "temperature": model.sampling.temperature,
             "trained": model.record.step,
             "names": [instrument_name(number, Grid()) for number in range(DRUMS + 1)],
+            "drums": [sound_name(DRUMS, pitch, Grid()) for pitch in range(128)],
         }
     }
     if model.path not in models.warm:

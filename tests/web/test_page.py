@@ -47,6 +47,7 @@ def all_models(folder, tmp_path_factory):
     shutil.copy(SHIPPED, home / "models")
     untrained(home / "models/band.safetensors", BAND)
     untrained(home / "models/dance.safetensors", DANCE)
+    untrained(home / "models/drums.safetensors", replace(QUARTET, programs=(DRUMS,)))
     untrained(
         home / "models/song.safetensors",
         replace(QUARTET, programs=(0, 68)),
@@ -906,6 +907,21 @@ def test_a_model_of_one_voice_is_not_asked_for_others(tab):
     assert "one voice" in tab.ask("document.getElementById('about-action').textContent")
     tab.choose("#model", "quartet")
     tab.until("!document.querySelector('[data-how=harmonize]').disabled")
+
+
+def test_a_drummer_strikes_drums_that_have_names_and_the_model_goes_on(tab):
+    tab.choose("#model", "drums")
+    tab.until("document.getElementById('hear-one').hidden")
+    tab.until("etude.isReady")
+    tab.click('[data-pitch="49"]')
+    tab.double_click(*spot(tab, 36, 38))
+    says(tab, "Acoustic Snare added: Drums")
+    assert notes(tab) == {(0, DRUMS, 49), (36, DRUMS, 38)}
+    assert tab.ask("document.querySelector('[data-how=harmonize]').disabled")
+    write(tab, "continue")
+    assert {program for _, program, _ in notes(tab)} == {DRUMS}
+    type_in(tab, "36 38")
+    assert notes(tab) == {(0, DRUMS, 36), (12, DRUMS, 38)}
 
 
 def test_rewriting_says_that_ones_own_notes_were_there(tab):

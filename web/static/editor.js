@@ -1,11 +1,10 @@
 // Editing in the roll: by mouse, by touch, and by keys.
 import { byId, field, isOn, say, setHidden, setOff, turn } from "./dom.js";
-import { edit, isWriting, nameOf, on, page, sound, startedPiece } from "./page.js";
+import { edit, isWriting, nameOf, on, page, sound, soundOf, startedPiece } from "./page.js";
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
 import { recorder } from "./recording.js";
-import { barStarts, counted, keyOf, noteName, where } from "./piece.js";
-import { words } from "./roll.js";
+import { barStarts, counted, keyOf, where } from "./piece.js";
 import { redraw, roll, sayBars, selectBars, selectNothing, tapBar } from "./stage.js";
 import { explain } from "./why.js";
 import { goTo } from "./transport.js";
@@ -259,7 +258,7 @@ function addAt(step, pitch, round = Math.round) {
   const duration =
     grid() === "free" ? there.steps / 2 : edits.gridSteps(there, grid(), where(there, onset).bar);
   const note = ownNote([onset, Math.max(1, Math.round(duration)), inRange(pitch)]);
-  commit(edits.added(there, [note]), noteName(note[2]));
+  commit(edits.added(there, [note]), soundOf(note[2], note[4]));
   sayPitch(note[2]);
   sayChosen("added");
 }
@@ -270,7 +269,7 @@ function sayChosen(what) {
   const [note] = notes;
   if (notes.length === 1) {
     const { number, beat } = where(piece(), note[0]);
-    say(`${noteName(note[2])} ${what}: ${nameOf(note[4])}, bar ${number}, beat ${beat}.`);
+    say(`${soundOf(note[2], note[4])} ${what}: ${nameOf(note[4])}, bar ${number}, beat ${beat}.`);
   } else say(`${counted(notes.length, "note")} ${what}.`);
 }
 
@@ -401,7 +400,8 @@ function walk(step) {
   redraw();
   roll.keepInView(note[0]);
   sound.note(note[4], note[2], note[3], undefined, 0.4);
-  say(`${words(note, nameOf(note[4]))}, bar ${number}, beat ${beat}.`);
+  const whose = `${nameOf(note[4])}, ${note[5] ? "yours" : "the model's"}`;
+  say(`${soundOf(note[2], note[4])}, ${whose}, bar ${number}, beat ${beat}.`);
 }
 
 /**

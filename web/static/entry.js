@@ -1,12 +1,12 @@
 // Notes in: by keys, as text, as a file, as an example.
 import { all, byId, field, make, reason, say, setHidden } from "./dom.js";
 import { change, isWriting, model, newTune, on, ownNote, ownVoice, page } from "./page.js";
-import { session, settings, sound, startedPiece, tell } from "./page.js";
+import { session, settings, sound, soundOf, startedPiece, tell } from "./page.js";
 import * as duet from "./duet.js";
 import { added } from "./edit.js";
 import { act } from "./editor.js";
 import { Piano } from "./piano.js";
-import { counted, keyOf, lastEnd, noteName } from "./piece.js";
+import { counted, keyOf, lastEnd } from "./piece.js";
 import { isCompiling } from "./models.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
@@ -55,7 +55,7 @@ function press(pitch, velocity, ago) {
   stepped.rest = 0;
   page.cursor = 0;
   const note = ownNote([stepped.onset, stepOfLength(piece), pitch, velocity]);
-  change(added(piece, [note]).piece, noteName(pitch));
+  change(added(piece, [note]).piece, soundOf(pitch, note[4]));
   roll.keepInView(stepped.onset);
 }
 

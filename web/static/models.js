@@ -2,7 +2,6 @@
 import { byId, field, make, say, setHidden, setText } from "./dom.js";
 import { server } from "./connection.js";
 import { instruments, model, on, page, settings, sound, tell } from "./page.js";
-import { DRUMS } from "./piece.js";
 import { roll } from "./stage.js";
 
 /** @import { Plays } from "./piece.js" */
@@ -70,11 +69,12 @@ function fit(plays) {
   const wasTune = page.plays?.tune;
   page.plays = plays;
   roll.programs = plays.programs.map(([program]) => program);
+  roll.drums = plays.drums;
   const was = field("voice").value;
   field("voice").replaceChildren(
-    ...plays.programs
-      .filter(([program]) => program !== DRUMS)
-      .map(([program, name]) => make("option", { value: String(program), textContent: name })),
+    ...plays.programs.map(([program, name]) =>
+      make("option", { value: String(program), textContent: name }),
+    ),
   );
   const isThere = plays.programs.some(([program]) => String(program) === was);
   const isChosen = isThere && was !== String(wasTune);

@@ -1,6 +1,6 @@
 // What the page knows, and who is told when that changes.
 import { byId, field } from "./dom.js";
-import { emptyPiece, lastEnd, pitched, where, withNotes } from "./piece.js";
+import { DRUMS, emptyPiece, lastEnd, noteName, pitched, where, withNotes } from "./piece.js";
 import { Session, VARIATIONS } from "./session.js";
 import { MOST_BARS, Settings } from "./settings.js";
 import { Sound } from "./sound.js";
@@ -155,6 +155,14 @@ export const isReady = () => Boolean(page.plays) && page.isServed;
 const isForeign = (piece) =>
   Boolean(piece?.notes.length) &&
   JSON.stringify(piece?.parts ?? null) !== JSON.stringify(page.plays?.parts ?? null);
+
+/**
+ * What a note is called: by its pitch, or the drum that is struck.
+ * @param {number} pitch
+ * @param {number} program
+ */
+export const soundOf = (pitch, program) =>
+  (program === DRUMS && page.plays?.drums[pitch]) || noteName(pitch);
 
 /** @param {number} program */
 export function nameOf(program) {

@@ -16,8 +16,8 @@
  *   range: [low: number, high: number]][], meters: Meter[], usual_meter: Meter,
  *   tempo: number, tempi: [slowest: number, fastest: number], pitches: [low: number, high: number],
  *   velocity: number, has_loudness: boolean, rests: boolean, grid: "beats" | "seconds",
- *   steps: number, parts?: [name: string, midi: number][], names: string[], tune: number | null,
- *   meter?: unknown, temperature: number, trained: number }} Plays
+ *   steps: number, parts?: [name: string, midi: number][], names: string[], drums: string[],
+ *   tune: number | null, meter?: unknown, temperature: number, trained: number }} Plays
  * @typedef {[numerator: number, denominator: number]} Meter
  */
 

@@ -1,6 +1,6 @@
 // The piano roll: notes, bars, keys, the cursor, what is selected, what was looked at. The canvas
 // is as large as what is seen of it, and stays while the sheet under it scrolls.
-import { barOf, isBlack, keyOf, noteName } from "./piece.js";
+import { DRUMS, barOf, isBlack, keyOf, noteName } from "./piece.js";
 import { View } from "./view.js";
 
 /** @import { Note, Piece } from "./piece.js" */
@@ -65,6 +65,8 @@ export class Roll {
   constructor(canvas, programs = [], parts = null) {
     this.canvas = canvas;
     this.programs = programs;
+    /** @type {string[]} the names of drums, by their pitches */
+    this.drums = [];
     this.parts = parts;
     this.zoom = 1;
     this.hasLoudness = false; // then notes are as high as they are loud
@@ -177,8 +179,18 @@ export class Roll {
       isTouch: matchMedia("(pointer: coarse)").matches,
       isSmall: !parts,
       hasChords: this.hasChords,
+      isDrummed: this.isDrummed(piece),
       range: this.range,
     });
+  }
+
+  /**
+   * Whether drums alone play: their names stand in the place of keys.
+   * @param {Piece} piece
+   */
+  isDrummed({ notes }) {
+    const programs = notes.length ? notes.map((note) => note[4]) : this.programs;
+    return programs.length > 0 && programs.every((program) => program === DRUMS);
   }
 
   draw() {
@@ -289,7 +301,7 @@ export class Roll {
   }
 
   /**
-   * The keys at the left, with the names of those that the rows have room for.
+   * The keys at the left, with the names of those that the rows have room for, or names of drums.
    * @param {CanvasRenderingContext2D} pen
    * @param {View} view
    * @param {number} height
@@ -299,8 +311,15 @@ export class Roll {
     pen.fillRect(0, 0, view.keys, height);
     pen.font = `${Math.min(11, Math.max(9, view.row))}px system-ui, sans-serif`;
     pen.textBaseline = "middle";
+    const struck = new Set(view.piece.notes.map((note) => note[2]));
     for (let pitch = view.low; pitch <= view.high; pitch++) {
       const y = view.y(pitch);
+      if (view.isDrummed) {
+        pen.fillStyle = color("--soft");
+        if (struck.has(pitch) || (view.row >= 11 && !struck.size))
+          pen.fillText(this.drums[pitch] ?? "", 4, y + view.row / 2 + 0.5, view.keys - 8);
+        continue;
+      }
       pen.fillStyle = color(isBlack(pitch) ? "--soft" : "--sheet");
       pen.globalAlpha = isBlack(pitch) ? 0.85 : 1;
       if (isBlack(pitch)) pen.fillRect(0, y, view.keys * 0.5, view.row);
@@ -374,11 +393,3 @@ export class Roll {
     pen.globalAlpha = 1;
   }
 }
-
-/**
- * A note in words.
- * @param {Note} note
- * @param {string} name of its instrument
- */
-export const words = (note, name) =>
-  `${noteName(note[2])}, ${name}, ${note[5] ? "yours" : "the model's"}`;

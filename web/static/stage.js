@@ -51,7 +51,9 @@ function show() {
 export function enable() {
   const has = Boolean(current()?.notes.length);
   const voices = page.plays?.programs.filter(([program]) => program !== DRUMS) ?? [];
-  const hasOneVoice = voices.length === 1;
+  const hasOneVoice = voices.length < 2;
+  // drums play no tunes
+  for (const id of ["hear-one", "examples"]) setHidden(byId(id), !voices.length);
   for (const button of all("[data-how]")) {
     const { how } = button.dataset;
     const isImpossible =

@@ -7,6 +7,7 @@ import { barStarts } from "./piece.js";
  * What is shown: the size of the canvas, how far it is scrolled, and how much is zoomed in.
  * @typedef {{ width: number, height: number, left: number, top: number, zoom: number,
  *   isTouch: boolean, isSmall: boolean, hasChords: boolean,
+ *   isDrummed: boolean,
  *   range: [low: number, high: number] | null }} Window
  * @typedef {{ note: Note | null, isEnd: boolean, bar: number, step: number, pitch: number,
  *   isRuler: boolean, isKeys: boolean }} Place
@@ -22,12 +23,15 @@ export class View {
    * @param {Piece} piece
    * @param {Window} window
    */
-  constructor(piece, { width, height, left, top, zoom, isTouch, isSmall, hasChords, range }) {
+  constructor(piece, window) {
+    const { width, height, left, top, zoom, isTouch, isSmall, hasChords, isDrummed, range } =
+      window;
     this.piece = piece;
+    this.isDrummed = isDrummed;
     this.starts = barStarts(piece);
     this.left = left;
     this.top = top;
-    this.keys = isSmall ? 0 : 44;
+    this.keys = isSmall ? 0 : isDrummed ? 116 : 44; // names of drums are long
     this.numbers = isSmall ? 0 : isTouch ? 44 : 24; // of bars; below them are their chords
     this.ruler = this.numbers + (hasChords ? (isTouch ? 46 : 30) : 0);
     this.isTouch = isTouch;
@@ -35,7 +39,7 @@ export class View {
     const fit = width - this.keys;
     const usual = isSmall ? fit : Math.max(fit, LEAST_BAR * piece.bars.length);
     this.perStep = Math.max(fit, usual * zoom) / steps;
-    const [low, high] = range ?? rangeOf(piece, isSmall);
+    const [low, high] = range ?? rangeOf(piece, isSmall, isDrummed ? [38, 56] : [57, 79]);
     this.low = low;
     this.high = high;
     const rows = this.high - this.low + 1;
@@ -116,12 +120,13 @@ export class View {
  * The lowest and the highest pitch that are shown.
  * @param {Piece} piece
  * @param {boolean} isSmall
+ * @param {[low: number, high: number]} usual of a piece without notes
  */
-function rangeOf(piece, isSmall) {
+function rangeOf(piece, isSmall, usual) {
   const pitches = piece.notes.map((note) => note[2]);
   const margin = isSmall ? 0 : MARGIN;
-  let low = Math.max(0, (pitches.length ? Math.min(...pitches) : 57) - margin);
-  let high = Math.min(127, (pitches.length ? Math.max(...pitches) : 79) + margin);
+  let low = Math.max(0, (pitches.length ? Math.min(...pitches) : usual[0]) - margin);
+  let high = Math.min(127, (pitches.length ? Math.max(...pitches) : usual[1]) + margin);
   while (high - low + 1 < (isSmall ? 13 : LEAST_ROWS)) {
     if (high < 127) high++;
     if (low > 0) low--;

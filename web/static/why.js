@@ -2,8 +2,8 @@
 import { byId, make, say, setHidden } from "./dom.js";
 import { server } from "./connection.js";
 import { removed } from "./edit.js";
-import { change, current, model, nameOf, on, page, session, sound, tell } from "./page.js";
-import { counted, keyOf, noteName, numberIn, where, withNotes } from "./piece.js";
+import { change, current, model, nameOf, on, page, session, sound, soundOf, tell } from "./page.js";
+import { counted, keyOf, numberIn, where, withNotes } from "./piece.js";
 import { redraw, roll } from "./stage.js";
 import { write } from "./writing.js";
 
@@ -34,9 +34,9 @@ export function explain(note) {
     setHidden(byId("why"), false);
     const { number: bar, beat } = where(piece, note[0]);
     byId("why-title").textContent =
-      `Why ${noteName(note[2])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
+      `Why ${soundOf(note[2], note[4])}? (${nameOf(note[4])}, bar ${bar}, beat ${beat})`;
     showWhy(told, note, written);
-    say(`${counted(told.alternatives.length, "alternative")} for ${noteName(note[2])}.`);
+    say(`${counted(told.alternatives.length, "alternative")} for ${soundOf(note[2], note[4])}.`);
   });
 }
 
@@ -60,8 +60,8 @@ function take(note, program, pitch, written) {
   /** @type {Note} */
   const other = [note[0], note[1], pitch, note[3], program, 1];
   const rest = removed(piece, new Set([keyOf(note), keyOf(other)])).piece.notes;
-  change(withNotes(piece, [...rest, other]), noteName(pitch));
-  say(`${noteName(pitch)} in place of ${noteName(note[2])}.`);
+  change(withNotes(piece, [...rest, other]), soundOf(pitch, program));
+  say(`${soundOf(pitch, program)} in place of ${soundOf(note[2], note[4])}.`);
 }
 
 /** @param {number} share */
@@ -80,7 +80,7 @@ function showWhy(told, note, written) {
   for (const [program, pitch, probability] of told.alternatives) {
     const isTaken = program === note[4] && pitch === note[2];
     const button = make("button", { type: "button", disabled: isTaken });
-    button.textContent = `${noteName(pitch)} · ${nameOf(program)}`;
+    button.textContent = `${soundOf(pitch, program)} · ${nameOf(program)}`;
     if (isTaken) button.title = "this is the note";
     else if (note[5]) button.title = "take this note instead";
     else button.title = "take this note instead, and write what follows anew";

@@ -10,7 +10,7 @@ const tune = piece([
 const look = (more = {}) =>
   new View(tune, {
     ...{ width: 444, height: 324, left: 0, top: 0, zoom: 1, isTouch: false, isSmall: false },
-    ...{ hasChords: false, range: null, ...more },
+    ...{ hasChords: false, isDrummed: false, range: null, ...more },
   });
 
 test("steps and pitches are found where they are drawn, scrolled and zoomed, too", () => {
