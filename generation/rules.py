@@ -65,7 +65,8 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
         keep_rhythm(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
-    if len(one.loops) > 0:
+    ends = asked.has_end and here.is_last and here.final_onset >= here.bar_start
+    if len(one.loops) > 0 and not ends:  # what comes again would begin during the final chord
         keep_loops(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
     if here.is_regular > 0 and is_between:
