@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from evaluation import classifier
 from evaluation.classifier import FOLDS, by_forest, by_regression, tell_apart
 
 
@@ -40,7 +41,8 @@ def test_what_is_not_defined_says_something_too(judge):
     assert abs(told.real - 0.5) < 0.2
 
 
-def test_too_few_pieces_have_no_figure():
+def test_too_few_pieces_have_no_figure(monkeypatch):
+    monkeypatch.setattr(classifier, "TREES", 4)
     few, many = figures(0, FOLDS - 1), figures(1, 40)
     assert math.isnan(tell_apart(by_forest, few, many, figures(2, 80), seed=0).generated)
     drawn = [tell_apart(by_forest, *(figures(n, 9) for n in range(3)), seed=3) for _ in range(2)]
