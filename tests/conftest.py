@@ -11,10 +11,12 @@ import common  # noqa: F401  # before torch: it settles how threads work
 
 import torch
 
+from data.files.read import read_score
 from evaluation import classifier
 from generation.model import load
 from tests.folders import write_tunes
 from tests.models import BAND, QUARTET, untrained
+from tests.music import GRID
 
 hypothesis.settings.register_profile("timeless", deadline=None)  # loops compile when first called
 hypothesis.settings.load_profile("timeless")
@@ -27,6 +29,12 @@ def small_judgments():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "TREES", classifier.TREES // 5)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_reader(tmp_path_factory):
+    """Loads what was compiled to read files: every worker that is forked would load it again."""
+    read_score(write_tunes(tmp_path_factory.mktemp("read"), 1) / "tune0.mid", GRID)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@ KILLED = """
 import os, random, shutil, signal, sys, threading
 from pathlib import Path
 from data.corpus import build, corpus, store
+from data.files.read import read_score
+from data.score import Grid
 from common import files, worker_pool
 
 counting = threading.Lock()  # files are synced by threads
@@ -47,6 +49,7 @@ def step():
 build.CHUNK_TOKENS = 300
 source, out = sys.argv[1:]
 corpus.open_corpus(source, f"{out} before", progress=False, workers=1)  # compiles once for all
+read_score(next(Path(source).iterdir()), Grid())  # and is loaded, else each child would load it
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
     (store, "_write_header"), (Path, "write_bytes"), (Path, "write_text"),
