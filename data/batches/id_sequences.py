@@ -179,7 +179,8 @@ def open_id_sequences(path: str | Path, vocabulary_size: int | None = None) -> I
     except ValueError as error:
         raise CorpusError(f"{path.with_name(NAMES) if names else path}: {error}") from None
     pieces = [np.append(vocabulary.tokens(ids), Kind.END).astype(np.int32) for ids in rows]
-    members = random_splits([hashlib.blake2b(p.tobytes(), digest_size=16).digest() for p in pieces])
+    marks = [hashlib.blake2b(piece.tobytes(), digest_size=16).digest() for piece in pieces]
+    members = random_splits(marks, [*map(len, pieces)])
     if not members:
         raise CorpusError(f"{path}: training needs one sequence, validation a different one")
     splits = {name: _split(members[name], pieces) for name in SPLITS}

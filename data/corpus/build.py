@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -190,7 +190,8 @@ class _Pass:
                 for number in work:
                     tied[number] = min(marks[number] for number in work)
             # if all are one work, it may be divided
-            numbers = random_splits(tied) or random_splits(marks)
+            tokens = [piece.tokens for piece in self.pieces]
+            numbers = random_splits(tied, tokens) or random_splits(marks, tokens)
         if not numbers:
             only = f"{folder}: only one piece ({printable(self.pieces[0].name)})"
             raise CorpusError(f"{only}: training needs one, and validation needs another")
@@ -253,12 +254,17 @@ def read_and_encode(
     return Piece(name, len(ids), *marks, changes, found.unkept_notes), ids
 
 
-def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
+def random_splits(fingerprints: Sequence[bytes], tokens: Sequence[int]) -> dict[str, list[int]]:
     """Return the numbers of the pieces in each split, drawn and ordered by their content.
 
     Pieces with one fingerprint go to one split. They go to training if there are more than twice as
     many as another split still needs. Train and valid have at least one piece each. If all pieces
-    have one fingerprint, there are no splits.
+    have one fingerprint, there are no splits. A split whose pieces are so short that they have less
+    than half of its share of all tokens gets more pieces, twice as many at most.
+
+    Args:
+        fingerprints: (P,) of each piece.
+        tokens: (P,) how many tokens each piece has.
     """
     groups: dict[bytes, list[int]] = {}
     for number, fingerprint in enumerate(fingerprints):
@@ -269,18 +275,22 @@ def random_splits(fingerprints: Sequence[bytes]) -> dict[str, list[int]]:
     def rank(fingerprint: bytes) -> bytes:
         return hashlib.blake2b(f"0 {fingerprint.hex()}".encode()).digest()
 
+    def size(numbers: Iterable[int]) -> int:
+        return sum(tokens[number] for number in numbers)
+
     shuffled = sorted(groups, key=rank)
-    held_out = max(1, round(len(fingerprints) * HELD_OUT))
-    sizes = {"valid": held_out, "test": held_out if len(groups) >= 3 else 0}
+    held_out, share = max(1, round(len(fingerprints) * HELD_OUT)), HELD_OUT * sum(tokens)
     numbers: dict[str, list[int]] = {name: [] for name in SPLITS}
-    for name, size in sizes.items():
-        least = min(len(groups[mark]) for mark in shuffled)
+    for name in ("valid", "test") if len(groups) >= 3 else ("valid",):
+        own, least = numbers[name], min(len(groups[mark]) for mark in shuffled)
         for mark in tuple(shuffled):
-            room = size - len(numbers[name])
-            fits = room > 0 and len(groups[mark]) <= max(2 * room, least)
+            group, room = groups[mark], held_out - len(own)
+            fits = room > 0 and len(group) <= max(2 * room, least)
+            if room <= 0 and size(own) < share / 2 and len(shuffled) > 2:
+                fits = len(group) <= held_out + room and size(group) <= share
             if fits and len(shuffled) > 1:  # training keeps at least one
                 shuffled.remove(mark)
-                numbers[name] += groups[mark]
+                own += group
     numbers["train"] = [number for fingerprint in shuffled for number in groups[fingerprint]]
     return numbers
 

@@ -174,7 +174,7 @@ def test_pieces_with_one_fingerprint_go_to_one_split():
     rng = np.random.default_rng(0)
     for count in range(2, 40):
         marks = [bytes([mark]) * 16 for mark in rng.integers(0, max(2, count // 2), size=count)]
-        members = random_splits(marks)
+        members = random_splits(marks, [1] * count)
         if len(set(marks)) == 1:
             assert members == {}
             continue
@@ -184,3 +184,22 @@ def test_pieces_with_one_fingerprint_go_to_one_split():
         assert bool(members["test"]) == (len(set(marks)) > 2)
         of_split = [{marks[number] for number in numbers} for numbers in members.values()]
         assert sum(map(len, of_split)) == len(set(marks))
+
+
+def test_a_split_whose_pieces_are_short_gets_more_of_them():
+    """A drummer has fills of a bar and whole songs: four fills are no tenth of what he plays."""
+    rng, more = np.random.default_rng(0), 0
+    for count in range(12, 60):
+        marks, tokens = [rng.bytes(16) for _ in range(count)], rng.choice((10, 200), size=count)
+        members, alike = random_splits(marks, tokens), random_splits(marks, [1] * count)
+        share = 0.1 * tokens.sum()
+        for name in ("valid", "test"):
+            held_out, own = len(alike[name]), tokens[members[name]]
+            assert held_out <= len(own) <= 2 * held_out
+            has_enough = own.sum() >= share / 2
+            assert has_enough or len(own) == 2 * held_out or share < 200  # no long piece fits
+            if len(own) > held_out:
+                assert own[:-1].sum() < share / 2
+                more += has_enough
+        assert members["valid"][: len(alike["valid"])] == alike["valid"]
+    assert more > 10
