@@ -1296,6 +1296,20 @@ def test_what_the_model_was_asked_to_go_on_from_stays_as_it_is(tab):
     assert tab.ask("etude.session.states.map(state => state.label)")[-2:] == ["G4", "continue"]
 
 
+def test_a_variation_without_a_new_note_is_not_the_first_that_is_heard(tab, monkeypatch):
+    def write_second(_, message):
+        piece = message["piece"]
+        yield {"begun": piece, "changes": [], "opens": 0, "trained": 0}
+        more = piece | {"notes": [*piece["notes"], [36, 12, 55, 80, 40, 0]]}
+        yield {"done": [piece, more, more, piece]}
+
+    monkeypatch.setitem(TASKS, "write", write_second)
+    play_three(tab)
+    write(tab, "harmonize")
+    assert tab.ask("etude.session.now.chosen") == 1
+    assert (36, 40, 55) in notes(tab)
+
+
 def test_the_page_says_where_the_model_added_nothing(tab, monkeypatch):
     def write_nothing(_, message):
         yield {"begun": message["piece"], "changes": ["it rests"], "opens": 0, "trained": 0}

@@ -154,9 +154,11 @@ function finish(pieces) {
   if (!writing) return;
   const { ask, base, row, changes } = writing;
   const variations = pieces.map((piece) => asGiven(piece, ask));
+  const hasNew = variations.map(({ notes }) => notes.length > base.notes.length);
+  const isNew = hasNew.includes(true);
+  const chosen = hasNew[row] || !isNew ? row : hasNew.indexOf(true);
   page.writing = null;
-  change(variations[row], ask.how, { written: ask, variations, chosen: row });
-  const isNew = variations.some(({ notes }) => notes.length > base.notes.length);
+  change(variations[chosen], ask.how, { written: ask, variations, chosen });
   const many = variations.length > 1;
   const wrote = many ? `Wrote ${variations.length} variations` : "Wrote one piece";
   const what = isNew ? wrote : "The model added no notes";
