@@ -917,6 +917,10 @@ def test_a_drummer_strikes_drums_that_have_names_and_the_model_goes_on(tab):
     tab.double_click(*spot(tab, 36, 38))
     says(tab, "Acoustic Snare added: Drums")
     assert notes(tab) == {(0, DRUMS, 49), (36, DRUMS, 38)}
+    tab.hover("#status")
+    x, y = spot(tab, 36, 38)
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 3, y=y)
+    assert tab.ask("document.getElementById('roll').title") == "Acoustic Snare"
     assert tab.ask("document.querySelector('[data-how=harmonize]').disabled")
     write(tab, "continue")
     assert {program for _, program, _ in notes(tab)} == {DRUMS}

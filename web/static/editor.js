@@ -4,7 +4,7 @@ import { edit, isWriting, nameOf, on, page, sound, soundOf, startedPiece } from 
 import * as edits from "./edit.js";
 import { isDuet } from "./duet.js";
 import { recorder } from "./recording.js";
-import { barStarts, counted, keyOf, where } from "./piece.js";
+import { DRUMS, barStarts, counted, keyOf, where } from "./piece.js";
 import { redraw, roll, sayBars, selectBars, selectNothing, tapBar } from "./stage.js";
 import { explain } from "./why.js";
 import { goTo } from "./transport.js";
@@ -124,6 +124,7 @@ function move(event) {
 function hover(event, x, y) {
   if (event.target !== canvas || !roll.view) return;
   const place = roll.view.find(x, y);
+  canvas.title = place.note?.[4] === DRUMS ? soundOf(place.note[2], DRUMS) : ""; // not by its row
   if (place.isKeys) canvas.style.cursor = "pointer";
   else if (place.isRuler) canvas.style.cursor = "col-resize";
   else if (place.note) canvas.style.cursor = place.isEnd ? "ew-resize" : "grab";

@@ -1,6 +1,7 @@
 // The legend: whose notes have which color, and which voices are heard.
 import { byId, make } from "./dom.js";
 import { current, nameOf, on } from "./page.js";
+import { DRUMS } from "./piece.js";
 import { colorName } from "./roll.js";
 import { redraw, roll } from "./stage.js";
 
@@ -57,7 +58,9 @@ const yours = () => make("span", {}, spot("--own"), make("b", {}, "yours"));
 function voice(program) {
   const name = nameOf(program);
   const mute = toggle(muted, program, `Mute ${name}`);
-  mute.append(spot(colorName(roll.programs, program)), make("b", {}, name));
+  const mark = spot(colorName(roll.programs, program));
+  mark.classList.toggle("drums", program === DRUMS);
+  mute.append(mark, make("b", {}, name));
   const solo = toggle(alone, program, `Only ${name}`);
   solo.append("S");
   solo.title = `Only ${name}`;

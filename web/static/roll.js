@@ -45,6 +45,21 @@ function line(pen, x, y0, y1) {
 }
 
 /**
+ * The form of a drum's note, struck and fading: a band's drums share rows with its bass.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x
+ * @param {number} y
+ * @param {number} wide
+ * @param {number} high
+ */
+function wedge(pen, x, y, wide, high) {
+  pen.moveTo(x, y);
+  pen.lineTo(x + wide, y + high / 2);
+  pen.lineTo(x, y + high);
+  pen.closePath();
+}
+
+/**
  * Draws a small picture of a piece into a canvas, as large as it is shown.
  * @param {HTMLCanvasElement} canvas
  * @param {Piece} piece
@@ -277,7 +292,8 @@ export class Roll {
     const y = top + (whole - high) / 2;
     if (x + wide < 0 || x > width) return;
     pen.beginPath();
-    pen.roundRect(x, y, wide, high, Math.min(4, high / 2));
+    if (note[4] === DRUMS) wedge(pen, x, y, wide, high);
+    else pen.roundRect(x, y, wide, high, Math.min(4, high / 2));
     pen.fillStyle = color(note[5] ? "--own" : colorName(this.programs, note[4]));
     const shade = this.silent.has(note[4]) ? 0.25 : 1;
     pen.globalAlpha = shade * (note[5] ? 1 : paleness(this.surprise.get(keyOf(note)) ?? 0));
