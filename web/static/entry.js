@@ -6,7 +6,7 @@ import * as duet from "./duet.js";
 import { added } from "./edit.js";
 import { act } from "./editor.js";
 import { Piano } from "./piano.js";
-import { counted, keyOf, lastEnd } from "./piece.js";
+import { DRUMS, counted, keyOf, lastEnd } from "./piece.js";
 import { isCompiling } from "./models.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { post } from "./server.js";
@@ -77,6 +77,9 @@ function rest() {
   say("A rest.");
 }
 
+/** Begins the keys where the drums are, if these are chosen. */
+const fitPiano = () => piano.fit(field("voice").value === String(DRUMS));
+
 /** Deletes one's own last note, or all that one put in with it. */
 function deleteLast() {
   const own = session.now?.piece.notes.filter((note) => note[5]) ?? [];
@@ -138,6 +141,8 @@ async function openFile(file) {
 
 // --- wires
 
+on("show", fitPiano);
+field("voice").addEventListener("change", fitPiano);
 on("settle", () => {
   stepped.rest = 0;
   if (recorder.isOn && !duet.isDuet()) toggleRecord();

@@ -2,8 +2,9 @@
 import { isBlack, noteName } from "./piece.js";
 import { make } from "./dom.js";
 
-const LOWEST = 48; // C3
-const HIGHEST = 84; // C6
+const OF_PITCHES = [48, 60]; // the lowest key, C3, and the one that is seen and that A plays, C4
+const OF_DRUMS = [35, 36]; // the lowest drum of General MIDI, and the kick
+const SPAN = 36;
 const LETTERS = ["a", "w", "s", "e", "d", "f", "t", "g", "y", "h", "u", "j", "k", "o", "l", "p"];
 
 /**
@@ -35,10 +36,8 @@ export class Piano {
     this.held = new Map();
     /** @type {Map<number, HTMLButtonElement>} */
     this.keys = new Map();
-    this.octave = 60;
-    for (let pitch = LOWEST; pitch <= HIGHEST; pitch++) this.addKey(pitch);
-    this.key(60).tabIndex = 0;
-    element.scrollLeft = this.key(60).offsetLeft - element.offsetLeft;
+    this.octave = OF_PITCHES[1];
+    this.fit(false);
     element.addEventListener("pointerdown", (event) => this.point(event));
     element.addEventListener("pointermove", (event) => {
       if (event.buttons || event.pointerType === "touch") this.point(event, true);
@@ -56,6 +55,22 @@ export class Piano {
     addEventListener("blur", () => {
       for (const source of [...this.held.keys()]) this.release(source);
     });
+  }
+
+  /**
+   * Has the keys of pitches, or of drums.
+   * @param {boolean} isDrummed
+   */
+  fit(isDrummed) {
+    const [lowest, first] = isDrummed ? OF_DRUMS : OF_PITCHES;
+    if (this.keys.keys().next().value === lowest) return;
+    for (const source of [...this.held.keys()]) this.release(source);
+    this.element.replaceChildren();
+    this.keys.clear();
+    for (let pitch = lowest; pitch <= lowest + SPAN; pitch++) this.addKey(pitch);
+    this.octave = first;
+    this.key(first).tabIndex = 0;
+    this.element.scrollLeft = this.key(first).offsetLeft - this.element.offsetLeft;
   }
 
   /** @param {number} pitch */
