@@ -42,7 +42,6 @@ from rendering.png import png_bytes
 
 PROGRESS_EVERY = 16  # tokens
 CANDIDATES = 8  # for each piece, if the model has a critic: 16 are hardly better (RESULTS.md)
-NOBODY = "going by the training pieces, nobody joins"
 TRIES = 4  # at most, for a piece from nothing that turns out unusual (`Style.is_unusual`)
 
 
@@ -112,20 +111,17 @@ def candidates(model: Model) -> int:
 def accompany(model: Model, seed: Seed) -> Seed:
     """Return a seed that other voices may join, if it has fewer than the model's music has.
 
-    Otherwise the seed says that nobody joins, unless there is nobody left.
+    Otherwise return the seed itself.
     """
-    notes, known = seed.score.notes, model.vocabulary.programs
+    notes = seed.score.notes
     if not len(notes):
         return seed
     programs = np.unique(notes["program"]).tolist()
     count = len(programs)
     if not model.vocabulary.grid.parts:  # a single instrument may play chords, as many voices
         count = max(count, int(np.median(np.unique(notes["onset"], return_counts=True)[1])))
-    if joining := model.style.joining(programs, count, known):
-        return accompanied(seed, model.vocabulary, joining)
-    if {*programs} == {*known}:
-        return seed
-    return dataclasses.replace(seed, changes=(*seed.changes, NOBODY))
+    joining = model.style.joining(programs, count, model.vocabulary.programs)
+    return accompanied(seed, model.vocabulary, joining) if joining else seed
 
 
 class How(TypedDict, total=False):

@@ -57,6 +57,7 @@ from web.models import Models
 
 SCORED_BARS, BARS_BEFORE = 32, 8  # bars of a long piece scored at once, and bars read before them
 EVERYBODY = "every voice plays already, so none joined"
+NOBODY = "going by the training pieces, nobody joins"
 TOLD_RUN = 16  # notes: shorter runs shared with a training piece are too common to report
 SEARCHED_TOKENS = 2**18  # tokens of training pieces searched at once: a tenth of a second
 # Settings that can show an error beside their control, in the order in which they are suspected.
@@ -348,7 +349,9 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
     if request.how == "accompany":
         alone, seed = seed, accompany(model, seed)
         if seed is alone:
-            seed = dataclasses.replace(seed, changes=(*seed.changes, EVERYBODY))
+            is_whole = {*score.notes["program"].tolist()} == {*vocabulary.programs}
+            why = EVERYBODY if is_whole else NOBODY
+            seed = dataclasses.replace(seed, changes=(*seed.changes, why))
     return seed, Length(bars=request.settings.bars)
 
 
