@@ -421,7 +421,7 @@ def rewrite_from_midi(
         FileNotFoundError, MidiError: there is no such file, no such bar, or no music in it.
         SeedError: the vocabulary has no such voice.
     """
-    score, name, vocabulary, apart = _read(midi, vocabulary)
+    score, name, vocabulary, apart = _read(midi, vocabulary, is_whole=True)
     fitted, changes = adapt_score(score, vocabulary, tune)
     if not len(fitted.notes):
         raise MidiError(f"{name}: no notes that the model has an instrument for")
@@ -504,10 +504,12 @@ def _to_its_end(score: Score) -> Score:
     )
 
 
-def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary, list[str]]:
+def _read(
+    midi: Midi, vocabulary: Vocabulary, *, is_whole: bool = False
+) -> tuple[Score, str, Vocabulary, list[str]]:
     """Read music: return the Score, the name of its source, and the vocabulary and changes.
 
-    The vocabulary and the changes are those that `score_of` returns.
+    `is_whole`, the vocabulary and the changes are those of `score_of`.
 
     Raises:
         FileNotFoundError, MidiError: there is no such file, or no note in it.
@@ -516,14 +518,14 @@ def _read(midi: Midi, vocabulary: Vocabulary) -> tuple[Score, str, Vocabulary, l
         events, name = pretty_midi_events(midi), "the pretty_midi object"
     else:
         events, name = read_events(midi), str(midi)
-    score, vocabulary, changes = score_of(events, vocabulary, f"{name}: ")
+    score, vocabulary, changes = score_of(events, vocabulary, f"{name}: ", is_whole=is_whole)
     if not len(score.notes):
         raise MidiError(f"{name}: no notes in it")
     return score, name, vocabulary, changes
 
 
 def score_of(
-    events: Events, vocabulary: Vocabulary, blame: str = ""
+    events: Events, vocabulary: Vocabulary, blame: str = "", *, is_whole: bool
 ) -> tuple[Score, Vocabulary, list[str]]:
     """Put events on a vocabulary's grid, with tracks kept apart (`with_tracks_apart`).
 
@@ -531,10 +533,11 @@ def score_of(
         events: the notes and meters of a file.
         vocabulary: the vocabulary of the model.
         blame: a text that begins the messages of errors, such as the file's name.
+        is_whole: whether all of it is kept, so that it matters which notes are one on the grid.
 
     Returns:
         The Score; the vocabulary, at the Score's tempo if it has a single tempo; and a clause for
-        each program whose tracks were given to other programs.
+        each program whose tracks were given to other programs, and for notes that are one.
 
     Raises:
         MidiError: the events have times or values that no music has.
@@ -542,5 +545,7 @@ def score_of(
     changes: list[str] = []
     if not vocabulary.grid.parts:
         events, changes = with_tracks_apart(events, vocabulary.programs)
-    score = score_from_events(events, vocabulary.grid, blame)[0]
+    score, on_grid = score_from_events(events, vocabulary.grid, blame)
+    if is_whole and on_grid.merged:
+        changes.append(f"left out, as doubling another: {counted(on_grid.merged, 'note')}")
     return score, UNCONSTRAINED.retimed(vocabulary, score), changes

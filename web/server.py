@@ -359,7 +359,7 @@ def _read(item: tuple[bytes, Vocabulary, int | None]) -> Json | str:
     content, vocabulary, tune = item
     try:
         events = parse_events(content, "the file")
-        score, vocabulary, apart = score_of(events, vocabulary)
+        score, vocabulary, apart = score_of(events, vocabulary, is_whole=True)
     except MidiError as error:
         return str(error).removeprefix("the file: ")  # whoever sent it knows its name
     if not len(score.notes):

@@ -189,6 +189,15 @@ def test_as_many_voices_as_are_asked_for_are_taken_from_the_highest_down():
     assert "1 other voice left out" in one.changes[1]
 
 
+def test_notes_that_double_others_are_told_of_where_the_whole_file_is_kept():
+    midi = pretty_midi.PrettyMIDI()
+    for name in ("Violin", "Fiddle"):
+        midi.instruments.append(pretty_midi.Instrument(40, name=name))
+        midi.instruments[-1].notes.append(pretty_midi.Note(80, 60, 0.0, 0.5))
+    assert rewrite_from_midi(midi, QUARTET).changes == ("left out, as doubling another: 1 note",)
+    assert seed_from_midi(midi, QUARTET).changes == ()
+
+
 def test_by_default_the_voices_of_the_piece_are_rewritten(tmp_path):
     tune(tmp_path / "tune.mid", program=41)
     seed = rewrite_from_midi(tmp_path / "tune.mid", QUARTET, bars=(2, 3))
