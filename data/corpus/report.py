@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 import numpy as np
 import pretty_midi
@@ -13,10 +14,13 @@ from data.corpus.store import SplitCounts
 from data.corpus.survey import MusicCounts
 from data.corpus.trials import Chosen
 from data.instrument_names import instrument_name
+from data.midi.instruments import MOST_COMMON
 from data.score import Grid
 
 EXAMPLES = 3  # how many names are printed beside a count
 LINES = 8  # of a list that are printed; report.json has all of it
+WIDTH = 100  # of a long line, in letters
+INSTRUMENTS = MOST_COMMON + 2  # the common ones, drums, and what was left out
 WHY = {  # options are chosen
     "--grid seconds": "most files keep to no beat",
     "--steps-per-beat": "most files need more than 12 steps a beat",
@@ -100,7 +104,7 @@ def _music_lines(report: CorpusReport) -> list[str]:
     velocities = levels.format(music.velocities[0], len(music.velocities), music.velocities[-1])
     lines = {
         "tokens": [f"{report.vocabulary_size:,} different ones"],
-        "instruments": _few(instruments),
+        "instruments": _few(instruments, most=INSTRUMENTS),
         "pitches": [" to ".join(dict.fromkeys(pitches)) or "drums alone"],
         "velocities": [velocities],
     }
@@ -119,8 +123,10 @@ def _music_lines(report: CorpusReport) -> list[str]:
 def _chosen_lines(chosen: Chosen) -> list[str]:
     """Say which options were chosen, why, and what was measured with them."""
     why = "; ".join(reason for option, reason in WHY.items() if option in chosen.options)
+    replaced = ", ".join(instrument_name(program, Grid()) for program in chosen.replaced)
     return [
         f"{chosen.options}: {why}",
+        *(wrap(f"common instruments also play the notes of {replaced}", WIDTH) if replaced else []),
         f"{chosen.lost:.1%} of the notes merged or cut short; {chosen.lost_without:.1%} otherwise",
     ]
 
@@ -189,10 +195,10 @@ def _left_out_lines(left_out: Sequence[LeftOut]) -> list[str]:
     return [f"Left out: {len(left_out):,}", *_few(lines, "  ")]
 
 
-def _few(lines: Sequence[str], indent: str = "") -> list[str]:
+def _few(lines: Sequence[str], indent: str = "", most: int = LINES) -> list[str]:
     """Return the first few lines, and how many more there are."""
-    more = len(lines) - LINES
-    return [*lines[:LINES], f"{indent}and {more:,} more"] if more > 0 else list(lines)
+    more = len(lines) - most
+    return [*lines[:most], f"{indent}and {more:,} more"] if more > 0 else list(lines)
 
 
 def _named(names: Sequence[str]) -> str:

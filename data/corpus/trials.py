@@ -25,11 +25,13 @@ class Chosen:
         options: as the command takes them.
         lost: the share of the notes that are merged or cut short.
         lost_without: the same by beats and programs, without the chosen options.
+        replaced: the programs there whose notes the common instruments play.
     """
 
     options: str
     lost: float
     lost_without: float
+    replaced: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,9 @@ def reading_of(files: Sequence[Path], options: CorpusOptions, workers: int) -> R
     words = _words(without, reading.options)
     if not words:
         return reading
-    chosen = Chosen(words, lost_by(reading), lost_by(_closed(without, tracks)))
+    common = reading.instruments.common
+    replaced = tuple(sorted(programs.difference(common))) if common else ()
+    chosen = Chosen(words, lost_by(reading), lost_by(_closed(without, tracks)), replaced)
     return replace(reading, chosen=chosen)
 
 

@@ -123,6 +123,11 @@ def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
     band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=20)
     opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
     assert report_of(opened).chosen.options == "--instruments common"
+    assert report_of(opened).chosen.replaced == (*range(54, 60),)
+    said = opened.full_report()
+    played = "Synth Choir, Orchestra Hit, Trumpet, Trombone"
+    assert f"common instruments also play the notes of {played}" in said
+    assert "Choir Aahs" in said  # the last of the fifteen
     assert opened.vocabulary.programs == (0, *range(40, 54))
     kept = open_corpus(band, tmp_path / "out", progress=False).vocabulary.programs
     assert kept == (0, *range(40, 60))
