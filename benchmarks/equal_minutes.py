@@ -4,11 +4,12 @@
 
 Etude is trained as README says, with `configs/folder.yaml`, but from nothing. If `--run` has a
 model already, that model is used. GPT-2 has the same size, dropout and window length. It learns
-from the same training pieces, also transposed, with an instrument for each part. REMI has as many
-steps a beat (or a second) as Etude's grid, the same velocities and tempi, and no other tokens. Both
-are scored on the validation pieces, by the sum over all tokens of each note, with at least half a
-context before what is scored. GPT-2 counts with the better of its weights after half of the time
-and at the end. Everything runs in one thread; bind it to a core if other work runs on the machine.
+from the same training pieces, also transposed (and stretched, on a grid of seconds), with an
+instrument for each part. REMI has as many steps a beat (or a second) as Etude's grid, the same
+velocities and tempi, and no other tokens. Both are scored on the validation pieces, by the sum over
+all tokens of each note, with at least half a context before what is scored. GPT-2 counts with the
+better of its weights after half of the time and at the end. Everything runs in one thread; bind it
+to a core if other work runs on the machine.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks.tables import parser_of
 from benchmarks.training import PRECISIONS
 from common.arrays import Ints
 from common.cli import fail
+from data.batches.stretched import SPEEDS, stretched
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
@@ -43,7 +45,7 @@ from training.command import fast_precision
 RATE = 0.002
 TOKENS = 2048  # in a training step
 WARM_UP = 100  # steps
-KEYS = 6  # semitones up and down
+KEYS, STRETCH = 6, 0.1  # semitones up and down; see `data.stretch`: both as in folder.yaml
 LONGEST = 16  # quarter notes, or seconds: the longest duration
 
 
@@ -205,9 +207,13 @@ def main() -> None:
     options.checkpoint, options.path = path, options.folder
     model, corpus = model_and_corpus(options)
     remi = remi_for(model.vocabulary)
+    scores = split_scores(corpus, "train")
+    if not model.vocabulary.grid.has_meter:
+        factors = [1 + STRETCH * speed for speed in SPEEDS]
+        scores += [stretched(score, factor) for score in scores for factor in factors]
     train, valid = (
-        [spelled(score, remi, model.vocabulary) for score in split_scores(corpus, split)]
-        for split in ("train", "valid")
+        [spelled(score, remi, model.vocabulary) for score in pieces]
+        for pieces in (scores, split_scores(corpus, "valid"))
     )
     notes = int(corpus.split("valid").note_counts.sum())
     print(f"{len(valid)} validation pieces, {notes:,} notes; REMI has {len(remi)} ids", flush=True)

@@ -18,6 +18,7 @@ class WindowOptions(Options):
     silence: Share = 0.0  # share of the windows in which some, not all, instruments fall silent
     misreading: Share = 0.0  # share of the notes that the model reads a few semitones off
     given: Share = 0.0  # share of the windows that come with some notes known in advance
+    stretch: Share = 0.0  # share by which performances (a grid of seconds) become longer or shorter
     chords: Share = 0.0  # share of the windows that come with their chords known
     written: str | None = None  # a folder of pieces that models wrote, to learn from as well
     seed: Count = 0  # random seed of the choice of windows

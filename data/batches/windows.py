@@ -13,6 +13,7 @@ from common.arrays import Bools, Ints, Reals
 from common.interface import NOT_SCORED, PAD, SideArrays
 from data.batches.cutting import WindowCutter, ids_and_targets
 from data.batches.options import DataOptions
+from data.batches.stretched import with_stretched
 from data.batches.written import read_written
 from data.chords import Span
 from data.corpus.corpus import Corpus
@@ -373,11 +374,14 @@ class MusicBatches:
     @cached_property
     def learned(self) -> Split:
         """The pieces that training windows come from."""
-        split, written = self.corpus.split("train"), self.options.written
-        if written is None:
-            return split
-        kept = self.options.kept_instruments
-        return split.followed_by(read_written(written, self.corpus.vocabulary, kept))
+        options, vocabulary = self.options, self.corpus.vocabulary
+        split = self.corpus.split("train")
+        if options.written is not None:
+            kept = options.kept_instruments
+            split = split.followed_by(read_written(options.written, vocabulary, kept))
+        if options.stretch and not vocabulary.grid.has_meter:
+            split = with_stretched(split, options.stretch, vocabulary)
+        return split
 
     def training(self) -> TrainingWindows:
         """Return the training windows."""
