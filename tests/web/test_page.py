@@ -142,6 +142,16 @@ def spot(tab, step, pitch):
     return tab.ask(f"etude.place({step}, {pitch})")
 
 
+def dark_pixels(tab, x, y):
+    """How many pixels of the roll are dark in a column at a place of the window."""
+    box = tab.ask("(({x, y}) => [x, y])(document.getElementById('roll').getBoundingClientRect())")
+    where = f"{x - box[0]}, {y - box[1] - 8}, 1, 16"
+    column = f"document.getElementById('roll').getContext('2d').getImageData({where}).data"
+    colors = tab.ask(f"[...{column}]")
+    pixels = [colors[at : at + 4] for at in range(0, len(colors), 4)]
+    return sum(sum(pixel[:3]) < 300 and pixel[3] > 200 for pixel in pixels)
+
+
 def number_of(tab, bar):
     """Where the number of a bar is in the window, and that bar is one of several."""
     length = tab.ask("etude.piece().bars[1][2]")
@@ -921,6 +931,8 @@ def test_a_drummer_strikes_drums_that_have_names_and_the_model_goes_on(tab):
     x, y = spot(tab, 36, 38)
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + 3, y=y)
     assert tab.ask("document.getElementById('roll').title") == "Acoustic Snare"
+    end, _ = spot(tab, 36 + tab.ask("etude.piece().notes[1][1]"), 38)
+    assert dark_pixels(tab, x + 3, y) > 2 * dark_pixels(tab, end - 5, y) > 0  # it fades
     assert tab.ask("document.querySelector('[data-how=harmonize]').disabled")
     write(tab, "continue")
     assert {program for _, program, _ in notes(tab)} == {DRUMS}
