@@ -35,7 +35,7 @@ from benchmarks.tables import parser_of
 from benchmarks.training import PRECISIONS
 from common.arrays import Ints
 from common.cli import fail
-from data.batches.stretched import SPEEDS, stretched
+from data.batches.stretched import factors, stretched
 from data.score import DRUMS, TEMPO_LEVELS, VELOCITY_LEVELS, Score
 from data.tokens.vocabulary import Vocabulary
 from evaluation.samples import split_scores
@@ -209,8 +209,7 @@ def main() -> None:
     remi = remi_for(model.vocabulary)
     scores = split_scores(corpus, "train")
     if not model.vocabulary.grid.has_meter:
-        factors = [1 + STRETCH * speed for speed in SPEEDS]
-        scores += [stretched(score, factor) for score in scores for factor in factors]
+        scores += [stretched(score, each) for score in scores for each in factors(STRETCH)]
     train, valid = (
         [spelled(score, remi, model.vocabulary) for score in pieces]
         for pieces in (scores, split_scores(corpus, "valid"))

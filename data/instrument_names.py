@@ -43,8 +43,9 @@ _NUMBERS = {  # what names add when there are several alike, in any place
     )
     for word in words.split()
 }
-# The edges of hi-hats, which electronic drum kits send and General MIDI has not.
-_EDGES = {22: "Closed Hi Hat (edge)", 26: "Open Hi Hat (edge)"}
+# The edges of hi-hats, closed and open, which electronic drum kits send: General MIDI, and so the
+# sound font, has no drums there, but these.
+HI_HAT_EDGES = {22: 42, 26: 46}
 _STRINGS, _ENSEMBLES = range(40, 48), range(48, 52)  # programs of strings
 
 
@@ -92,5 +93,5 @@ def sound_name(program: int, pitch: int, grid: Grid) -> str:
     """Return the name of what plays a note: an instrument, or a single drum."""
     if program != DRUMS:
         return instrument_name(program, grid)
-    name = _EDGES.get(pitch) or pretty_midi.note_number_to_drum_name(pitch)
-    return name or f"Drum {pitch}"
+    name = pretty_midi.note_number_to_drum_name(HI_HAT_EDGES.get(pitch, pitch))
+    return f"{name} (edge)" if pitch in HI_HAT_EDGES else name or f"Drum {pitch}"

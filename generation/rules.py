@@ -45,6 +45,12 @@ LEAST_FULL = 3  # twelfths of a bar: of what loops; one or two short notes are l
 
 
 @compiled_inside
+def has_final_chord(here: Row) -> bool:
+    """Return whether the final chord has begun, in the bar that is now written."""
+    return here.is_last > 0 and here.final_onset >= here.bar_start
+
+
+@compiled_inside
 def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     """Apply the rules of style; a rule that would leave nothing is skipped.
 
@@ -65,7 +71,7 @@ def keep_style(rules: Rules, one: One, scratch: Bools, mask: Mask) -> None:
     if len(one.steps) > 0 and (is_between or (is_in_note and asked.has_no_rests)):
         keep_rhythm(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
-    ends = asked.has_end and here.is_last and here.final_onset >= here.bar_start
+    ends = asked.has_end and has_final_chord(here)
     if len(one.loops) > 0 and not ends:  # what comes again would begin during the final chord
         keep_loops(rules, one, mask)
         keep_or_yield(mask, before, due, mask)
@@ -114,7 +120,7 @@ def keep_ending(rules: Rules, one: One, scratch: Bools, due: int, mask: Mask) ->
     asked, here, before, first = rules.asked, one.here, scratch[2], rules.words.firsts
     is_in_note = here.kind == Kind.NOTE or here.kind == Kind.EXTEND
     takes_note = not is_in_note and here.kind >= Kind.POSITION
-    if here.final_onset >= here.bar_start and here.is_last:
+    if has_final_chord(here):
         end_bar(first, here.final_onset - here.bar_start, mask)
         keep_or_yield(mask, before, due, mask)
     if is_in_note and rules.parts.is_pitched[here.note // asked.pitch_count]:

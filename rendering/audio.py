@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats, Ints, Records
 from common.cli import say
+from data.instrument_names import HI_HAT_EDGES
 from data.score import DRUMS, Score
 
 _SAMPLE_RATE = 44_100
@@ -24,9 +25,6 @@ _PEAK = 10 ** (-1 / 20)  # 1 dB below full scale
 _CHANNELS = 16  # in each synthesizer
 _PAN = 10  # the number of MIDI's pan control
 _CENTER, _WIDTH = 64, 40  # in MIDI's 128 places from left to right; between the outermost voices
-# What electronic drum kits send for the edge of a hi-hat, closed and open, and what sounds for it:
-# General MIDI, and so the sound font, has no drums there.
-_HEARD_AS = {22: 42, 26: 46}
 _ROOM_SECONDS, _ROOM_DECAY, _ROOM_LEVEL = 0.9, 6.0, 0.004  # the room's answer fades by e^6 a second
 
 
@@ -140,7 +138,7 @@ def _synthesized(
         width: how far the voices are spread, in MIDI's 128 places from left to right.
     """
     notes = score.notes.copy()
-    for drum, heard in _HEARD_AS.items():
+    for drum, heard in HI_HAT_EDGES.items():
         notes["pitch"][(notes["program"] == DRUMS) & (notes["pitch"] == drum)] = heard
     if not len(notes):
         return np.zeros((int(_SILENCE_SECONDS * sample_rate), 2), dtype=np.float32)

@@ -18,7 +18,7 @@ from common.files import write_file
 from common.verovio_toolkit import load_notation
 from data.chords import Span
 from data.harmony import numeral, spelled
-from data.instrument_names import sound_name
+from data.instrument_names import HI_HAT_EDGES, sound_name
 from data.keys import Key, key_signature
 from data.score import DRUMS, Grid, Score
 from rendering.measures import Event, Measures
@@ -42,8 +42,9 @@ _VOICES_ON_STAFF = 4  # notation programs number this many
 _DRUM_PLACES = {
     **{35: "F4", 36: "F4", 37: "C5", 38: "C5", 39: "C5", 40: "C5", 41: "G4", 42: "G5", 43: "A4"},
     **{44: "D4", 45: "B4", 46: "G5", 47: "D5", 48: "D5", 49: "A5", 50: "E5", 51: "F5", 52: "A5"},
-    **{53: "F5", 54: "E5", 55: "A5", 56: "E5", 57: "A5", 59: "F5", 22: "G5", 26: "G5"},
+    **{53: "F5", 54: "E5", 55: "A5", 56: "E5", 57: "A5", 59: "F5"},
 }
+_DRUM_PLACES |= {edge: _DRUM_PLACES[drum] for edge, drum in HI_HAT_EDGES.items()}
 _OTHER_DRUM = "B4"
 _HARMONIES = {  # MusicXML's names for kinds of chords
     **{"": "major", "m": "minor", "dim": "diminished", "aug": "augmented", "7": "dominant"},
@@ -51,7 +52,7 @@ _HARMONIES = {  # MusicXML's names for kinds of chords
     **{"m7": "minor-seventh", "m7b5": "half-diminished", "dim7": "diminished-seventh"},
     **{"6": "major-sixth", "m6": "minor-sixth", "9": "dominant-ninth"},
 }
-_CROSSES = {22, 26, 37, 42, 44, 46, 49, 51, 52, 53, 55, 57, 59}
+_CROSSES = {*HI_HAT_EDGES, 37, 42, 44, 46, 49, 51, 52, 53, 55, 57, 59}
 _TRIPLET = ("actual-notes", 3), ("normal-notes", 2)
 _Content: TypeAlias = Element | str | tuple[str, str | int | None] | None
 _PAGE_WIDTH, _PAGE_HEIGHT = 2100, 2970  # in verovio's units

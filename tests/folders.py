@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from common.typed_json import from_json
+from data.batches.datamodule import MusicDataModule
+from data.batches.options import DataOptions
 from data.canonical import canonical
 from data.corpus.corpus import Corpus
 from data.corpus.report import CorpusReport
@@ -48,6 +50,13 @@ def write_tunes(folder: Path, count: int, first: int = 0) -> Path:
     for number in range(first, first + count):
         write_midi(tune(number, bars=3 + number % 7), folder / f"tune{number}.mid")
     return folder
+
+
+def data_of_tunes(**settings) -> MusicDataModule:
+    """The music in `tunes`, in windows of 64 tokens."""
+    data = MusicDataModule(DataOptions(path="tunes", **settings), context_length=64)
+    data.prepare_data()
+    return data
 
 
 def run_of_tunes(folder: Path, begin: Callable[[], None]) -> Path:

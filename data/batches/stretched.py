@@ -8,7 +8,10 @@ from data.score import Score
 from data.tokens.tokenizer import decode, encode
 from data.tokens.vocabulary import Vocabulary
 
-SPEEDS = (-1, -0.5, 0.5, 1)  # times the share by which pieces are at most stretched
+
+def factors(share: float) -> list[float]:
+    """Return how long a second becomes if pieces are up to a share longer and shorter."""
+    return [1 + share * step for step in (-1, -0.5, 0.5, 1)]
 
 
 def with_stretched(split: Split, share: float, vocabulary: Vocabulary) -> Split:
@@ -21,8 +24,8 @@ def with_stretched(split: Split, share: float, vocabulary: Vocabulary) -> Split:
     """
     pieces = [decode(split.piece(index), vocabulary) for index in range(len(split))]
     whole = split
-    for speed in SPEEDS:
-        ids = [encode(stretched(piece, 1 + speed * share), vocabulary) for piece in pieces]
+    for factor in factors(share):
+        ids = [encode(stretched(piece, factor), vocabulary) for piece in pieces]
         whole = whole.followed_by(Split.of_pieces(split.names, ids, vocabulary))
     return whole
 

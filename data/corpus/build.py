@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -275,22 +275,24 @@ def random_splits(fingerprints: Sequence[bytes], tokens: Sequence[int]) -> dict[
     def rank(fingerprint: bytes) -> bytes:
         return hashlib.blake2b(f"0 {fingerprint.hex()}".encode()).digest()
 
-    def size(numbers: Iterable[int]) -> int:
-        return sum(tokens[number] for number in numbers)
-
     shuffled = sorted(groups, key=rank)
     held_out, share = max(1, round(len(fingerprints) * HELD_OUT)), HELD_OUT * sum(tokens)
     numbers: dict[str, list[int]] = {name: [] for name in SPLITS}
     for name in ("valid", "test") if len(groups) >= 3 else ("valid",):
-        own, least = numbers[name], min(len(groups[mark]) for mark in shuffled)
+        own, least, size = numbers[name], min(len(groups[mark]) for mark in shuffled), 0
         for mark in tuple(shuffled):
             group, room = groups[mark], held_out - len(own)
-            fits = room > 0 and len(group) <= max(2 * room, least)
-            if room <= 0 and size(own) < share / 2 and len(shuffled) > 2:
-                fits = len(group) <= held_out + room and size(group) <= share
+            added = sum(tokens[number] for number in group)
+            if room > 0:
+                fits = len(group) <= max(2 * room, least)
+            elif size < share / 2 and len(shuffled) > 2:
+                fits = len(group) <= held_out + room and added <= share
+            else:
+                break
             if fits and len(shuffled) > 1:  # training keeps at least one
                 shuffled.remove(mark)
                 own += group
+                size += added
     numbers["train"] = [number for fingerprint in shuffled for number in groups[fingerprint]]
     return numbers
 

@@ -327,7 +327,7 @@ export class Roll {
     pen.fillRect(0, 0, view.keys, height);
     pen.font = `${Math.min(11, Math.max(9, view.row))}px system-ui, sans-serif`;
     pen.textBaseline = "middle";
-    const struck = new Set(view.piece.notes.map((note) => note[2]));
+    const struck = new Set(view.isDrummed ? view.piece.notes.map((note) => note[2]) : []);
     for (let pitch = view.low; pitch <= view.high; pitch++) {
       const y = view.y(pitch);
       if (view.isDrummed) {

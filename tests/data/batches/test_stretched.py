@@ -2,18 +2,11 @@
 
 import numpy as np
 
-from data.batches.datamodule import MusicDataModule
-from data.batches.options import DataOptions
-from data.batches.stretched import SPEEDS, stretched
+from data.batches.stretched import factors, stretched
 from data.score import SECONDS
 from data.tokens.tokenizer import decode
+from tests.folders import data_of_tunes
 from tests.music import piece
-
-
-def opened(**settings):
-    data = MusicDataModule(DataOptions(path="tunes", **settings), context_length=64)
-    data.prepare_data()
-    return data
 
 
 def test_a_stretched_piece_counted_by_hand():
@@ -31,18 +24,19 @@ def test_a_stretched_piece_counted_by_hand():
 
 
 def test_performances_are_learned_at_other_speeds_too_and_scored_as_they_are(tunes):
-    plain, data = opened(grid="seconds"), opened(grid="seconds", stretch=0.2)
+    plain, data = (data_of_tunes(grid="seconds", stretch=share) for share in (0.0, 0.2))
     assert data.corpus == plain.corpus
     own, learned = plain.source.learned, data.source.learned
-    assert learned.names == own.names * (1 + len(SPEEDS))
-    factors = (1, *(1 + 0.2 * speed for speed in SPEEDS))
+    assert factors(0.2) == [0.8, 0.9, 1.1, 1.2]
+    lengths = (1, *factors(0.2))
+    assert learned.names == own.names * len(lengths)
     for number in range(len(learned)):
         original = decode(own.piece(number % len(own)), plain.vocabulary)
-        expected = stretched(original, factors[number // len(own)])
+        expected = stretched(original, lengths[number // len(own)])
         assert decode(learned.piece(number), data.vocabulary) == expected
     for mine, its in zip(data.val_dataloader(), plain.val_dataloader(), strict=True):
         assert [*map(bytes, mine["pieces"])] == [*map(bytes, its["pieces"])]
     drawn = [data.source.training()._choose(0, step, 8).piece for step in range(60)]
     assert {*np.concatenate(drawn).tolist()} == {*range(len(learned))}
-    beats = opened(stretch=0.2)
+    beats = data_of_tunes(stretch=0.2)
     assert len(beats.source.learned) == len(beats.corpus.split("train"))  # their tempo is told

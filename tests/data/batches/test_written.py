@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks import written as benchmark
-from data.batches.datamodule import MusicDataModule
 from data.batches.options import DataOptions
 from data.corpus.corpus import CorpusError
 from data.corpus.options import CorpusOptions
 from data.files.read import read_score
 from data.midi.io import write_midi
 from data.tokens.tokenizer import decode
-from tests.folders import tune
+from tests.folders import data_of_tunes, tune
 from tests.models import untrained_on
 from tests.runs import refusal
 
@@ -27,14 +26,8 @@ def folder(tunes, tmp_path):
     return tmp_path
 
 
-def opened(**settings):
-    data = MusicDataModule(DataOptions(path="tunes", batch_size=8, **settings), context_length=64)
-    data.prepare_data()
-    return data
-
-
 def test_written_pieces_are_in_training_windows_alone():
-    plain, data = opened(), opened(written="more")
+    plain, data = data_of_tunes(batch_size=8), data_of_tunes(batch_size=8, written="more")
     assert data.corpus == plain.corpus
     learned, own = data.source.learned, plain.source.learned
     assert learned.names == (*own.names, "more/a.mid", "more/deeper/b.mid")
@@ -67,7 +60,7 @@ def test_written_pieces_are_in_training_windows_alone():
 def test_what_cannot_be_learned_from_is_refused(folder, spoil, words):
     spoil(folder / "more")
     with pytest.raises(CorpusError, match=words):
-        opened(written="more").train_dataloader()
+        data_of_tunes(batch_size=8, written="more").train_dataloader()
 
 
 def _low():
@@ -96,7 +89,7 @@ def test_a_model_writes_pieces_like_those_that_it_learned(folder, monkeypatch, c
     assert {len(score.bars) for score in pieces} <= lengths
     pitches = np.concatenate([s.notes["pitch"][s.notes["program"] < 128] for s in pieces])
     assert 60 <= pitches.min() <= pitches.max() < 72
-    assert len(opened(written="new").source.learned) > 3
+    assert len(data_of_tunes(batch_size=8, written="new").source.learned) > 3
 
     with pytest.raises(SystemExit) as stop:
         benchmark.main()
