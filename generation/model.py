@@ -11,6 +11,7 @@ import numpy as np
 
 from common.arrays import Bools, Ids, Reals
 from common.cli import say
+from common.compile_cache import compile_beside
 from common.interface import SideArrays
 from common.typed_json import from_json
 from data.batches.id_sequences import is_of_ids
@@ -24,12 +25,17 @@ from data.tokens.vocabulary import Kind, Vocabulary
 from generation.constraints import Constraints
 from generation.defaults import DEFAULT_SAMPLING, default_model, model_path
 from model.config import SamplingOptions
-from model.engine import Engine
+from model.engine import Engine, heads
 from model.network import Network
 from model.record import TrainingRecord
 from model.scoring import token_nats
 from model.serialization import ModelFileError, load_model_file
 
+_READ = """
+import sys
+from generation.model import load
+load(sys.argv[1]).read_start()
+"""
 FITTED = ("temperature", "rhythm_temperature", "top_p")  # fields of `Style` set by `fit_sampling`
 
 
@@ -80,6 +86,16 @@ class Model:
         choice = np.arange(self.vocabulary.size)
         choice[notes] -= (choice[notes] - notes.start) % self.vocabulary.pitch_count
         return choice
+
+    def compile_reading(self) -> None:
+        """Begin to compile what reads ids in another process, while this one compiles the rules."""
+        if self.path is not None:
+            compile_beside(heads, _READ, str(self.path))
+
+    def read_start(self) -> None:
+        """Read Start, which compiles what reads ids."""
+        start = np.full((1, 1), Kind.START)
+        self.steps.read(start, self.side(start))
 
     def side(self, ids: Ids, rows: object = ()) -> SideArrays:
         """Return the side input of windows of ids (B, T), without telling where the piece ends."""

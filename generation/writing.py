@@ -191,6 +191,7 @@ class Writing:
         self.model, self._grammar = request.to(model)
         self.sampling = request.sampling or model.sampling
         self._rows: _Rows | None = None  # the pieces that are being written
+        model.compile_reading()
 
     @property
     def progress(self) -> float:

@@ -286,7 +286,8 @@ def attend(
                 seen[s] = total
             softmax(seen)
             if place >= first:
-                maps[b, h, place - first, : place + 1] = seen
+                for s in range(len(seen)):  # a slice of unknown length takes seconds to compile
+                    maps[b, h, place - first, s] = seen[s]
             head = y[n, h * d : (h + 1) * d]
             for s in range(len(seen)):
                 for i in range(d):

@@ -13,7 +13,7 @@ from model.attention import MultiHeadAttention, attention_weights
 from model.config import DecoderConfig
 from model.decoding import decoder_of
 from model.steps import right_aligned
-from tests.runs import ROOT, python
+from tests.runs import python
 from tests.tensors import PlainReader, configs, engine_of, opinionated, random_side, side_input
 
 V, C = 40, 18
@@ -134,17 +134,3 @@ def test_without_the_compiler_it_is_the_same_in_python():
     told, errors, _ = python(AS_PYTHON, NUMBA_DISABLE_JIT="1")
     assert not errors
     assert float(told) < 1e-5
-
-
-def test_where_nothing_can_be_kept_it_is_compiled_anew(tmp_path):
-    """A file stands where the folder beside the source would be, and where the user's would."""
-    (tmp_path / "twice.py").write_text(
-        "from common.compiled import compiled\n@compiled\ndef twice(x):\n    return 2 * x\n"
-    )
-    for name in ("__pycache__", "home"):
-        (tmp_path / name).write_text("")
-    no_folder = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(tmp_path / "home"))
-    found = {"PYTHONPATH": f"{ROOT}:{tmp_path}", "NUMBA_CACHE_DIR": None}
-    code = "from twice import twice; print(twice(4))"
-    assert python(code, cwd=tmp_path, **no_folder, **found) == ("8\n", "", 0)
-    assert {path.name for path in tmp_path.iterdir()} == {"twice.py", "__pycache__", "home"}
