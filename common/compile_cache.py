@@ -72,9 +72,7 @@ class SharedCache(caching.FunctionCache):  # type: ignore[misc]
         RuntimeError: no folder can be written to.
     """
 
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        self._lock = FileLock(Path(self.cache_path, f"{self._impl.filename_base}.lock"))
+    _lock: FileLock | None = None  # held while this process compiles the function
 
     @property
     def is_empty(self) -> bool:
@@ -85,17 +83,23 @@ class SharedCache(caching.FunctionCache):  # type: ignore[misc]
         """Return the compiled function; None: there is none, and this process shall compile it."""
         found = super().load_overload(signature, target)
         if found is None:
+            self._lock = FileLock(Path(self.cache_path, f"{self._impl.filename_base}.lock"))
             with suppress(OSError, NotImplementedError):  # it took too long; locks do not work here
                 self._lock.acquire(timeout=PATIENCE)
             found = super().load_overload(signature, target)
             if found is not None:
-                self._lock.release()
+                self._let_go()
         return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Save the compiled function for this process and others."""
         super().save_overload(signature, compiled)
-        self._lock.release()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        self._lock = None
 
 
 _begun: dict[Any, subprocess.Popen[bytes]] = {}  # by function

@@ -40,6 +40,18 @@ def test_of_processes_that_need_a_loop_at_once_one_compiles_it(found):
     assert sorted(each.communicate()[0] for each in both) == [b"0\n", b"1\n"]
 
 
+def test_a_forked_process_compiles_what_its_parent_has_not(found):
+    code = """
+import os
+from twice import twice
+child = os.fork()
+if not child:
+    os._exit(twice(4))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert python(code, **found) == ("8\n", "", 0)
+
+
 def test_another_process_compiles_what_is_not_on_the_disk(found):
     assert python(BESIDE, **found) == ("[0]\n[0]\n", "", 0)
     assert python(COUNTED, **found) == ("0\n", "", 0)
