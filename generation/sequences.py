@@ -127,6 +127,8 @@ def _steps(
     generator: np.random.Generator,
 ) -> Iterator[Ids]:
     """Yield the ids (B,) that follow a seed, step by step; they are below 0 in rows that ended."""
+    if length is not None and length < 1:
+        raise ValueError(f"{length} ids to write, where 1 is the least")
     prompt = model.vocabulary.tokens(np.array(seed, dtype=np.int64))
     rules = _Rules(model.vocabulary, len(seed) + (length or LONGEST), is_free=length is None)
     steps = sample(
@@ -157,7 +159,7 @@ def stream(
         random_seed: the same number gives the same ids.
 
     Raises:
-        ValueError: an id that the model does not know.
+        ValueError: an id that the model does not know, or a length below 1.
     """
     rng, seed = np.random.default_rng(random_seed), _checked(model, seed)
     for row in _steps(model, seed, 1, length, sampling, rng):
@@ -181,7 +183,7 @@ def write(
         count: how many sequences.
 
     Raises:
-        ValueError: an id that the model does not know.
+        ValueError: an id that the model does not know, or a length below 1.
     """
     rng, seed = np.random.default_rng(random_seed), _checked(model, seed)
     make = partial(_steps, model, seed, length=length, sampling=sampling, generator=rng)

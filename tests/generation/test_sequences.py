@@ -71,6 +71,14 @@ def test_a_seed_may_be_an_array_and_its_sequences_can_be_kept(tmp_path):
             sequences.write(MODEL, seed)
 
 
+@pytest.mark.parametrize("length", [0, -1])
+def test_a_length_that_no_sequence_can_have_is_refused(length):
+    with pytest.raises(ValueError, match=f"{length} ids to write, where 1 is the least"):
+        sequences.write(MODEL, [2], length=length)
+    with pytest.raises(ValueError, match="where 1 is the least"):
+        next(sequences.stream(MODEL, [2], length=length))
+
+
 def test_a_stream_is_what_is_written():
     (row,) = sequences.write(MODEL, [2, 0], length=40)
     assert [*sequences.stream(MODEL, [2, 0], length=40)] == row[2:]
