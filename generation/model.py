@@ -125,7 +125,14 @@ class Model:
 
         Returns:
             (T - 1,) for each piece: the nats of every token but Start (see model/scoring.py).
+
+        Raises:
+            ValueError: an id is outside the vocabulary, or not allowed in its place.
         """
+        last = self.vocabulary.size - 1
+        for piece in pieces:
+            if not 0 <= np.min(piece, initial=0) <= np.max(piece, initial=0) <= last:
+                raise ValueError(f"an id outside the vocabulary, which has those from 0 to {last}")
         if allowed is None:
             allowed = [*map(Grammar(self.vocabulary).masks, pieces)]
         return token_nats(self.steps, pieces, allowed, rebase=self.rebase, side=self.side)

@@ -62,3 +62,10 @@ def test_a_vocabulary_that_lies_is_refused_in_plain_words(tmp_path, old, new, re
         load(path)
     assert f"not a vocabulary of music: {reason}" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("token", [-1, SMALL.size, 10**9])
+def test_an_id_that_no_vocabulary_has_is_not_scored(tmp_path, token):
+    model = load(saved(tmp_path / "m.safetensors"))
+    with pytest.raises(ValueError, match=f"outside the vocabulary, .* 0 to {SMALL.size - 1}"):
+        model.token_nats([np.array([Kind.START, token, Kind.END])])
