@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from common.text import counted
 from evaluation.bootstrap import CONFIDENCE, RESAMPLES, Estimate
+from evaluation.classifier import FOLDS
 from evaluation.comparison import Comparison, StatisticRow
 from evaluation.likelihood import ASPECTS, NoteSurprise, SequenceLikelihood, SetLikelihood
 from evaluation.originality import LENGTHS, Originality, SetOriginality
@@ -206,6 +207,8 @@ def statistics_notes(comparison: Comparison) -> Iterator[str]:
             f"sees only steps of one voice and of two that no critic has seen: "
             f"{number(moves.generated, 2)}; training pieces: {number(moves.real, 2)}."
         )
+    else:
+        yield f"There are no areas by all statistics: a set has fewer than {FOLDS} pieces."
     yield (
         "Area: the same by one statistic alone. 0.5 is a guess, 1 is never wrong. Shares are "
         "between 0 and 1, heights and distances in semitones."

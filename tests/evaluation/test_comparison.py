@@ -73,7 +73,13 @@ def test_pieces_are_the_farther_from_real_ones_the_more_of_them_are_unlike(resul
 def test_lines_fit_and_json_has_null_for_nan(result, tmp_path):
     lines = list(statistics_lines(result))
     assert max(map(len, lines)) <= LINE_WIDTH
+    assert "with an area under the ROC curve of " in " ".join(lines)
     write_json({"music": result}, tmp_path / "music.json")
     text = (tmp_path / "music.json").read_text()
     found = json.loads(text, parse_constant=pytest.fail)["music"]
     assert [row["name"] for row in found["rows"]] == [row.name for row in result.rows]
+
+
+def test_few_pieces_have_no_areas_by_all_statistics_and_that_is_said():
+    lines = " ".join(statistics_lines(compared(TUNES[:4], TUNES[6:12])))
+    assert "no areas by all statistics: a set has fewer than 5 pieces" in lines
