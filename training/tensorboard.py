@@ -171,7 +171,10 @@ class MusicMonitor(Callback):
                 share = f"{self.share:.1%} of the run (--monitor.share)"
                 line = f"some samples of step {step} are left out, as they may take {share}"
                 self._report("late", line)
-        self.taken += self.clock() - begin
+        taken = self.clock() - begin
+        self.taken += taken
+        # not a part of the tokens a second
+        pl_module.clock_start += taken  # type: ignore[assignment, operator]
 
     def _log(self, trainer: Trainer, pl_module: LightningModule, check: Callable[[], None]) -> None:
         """Log samples; `check` raises LeaveOffError if there is no time for more."""

@@ -209,6 +209,15 @@ def test_compiling_takes_no_pictures_time(folder, clock, draw, monkeypatch):
     assert not asked
 
 
+def test_the_time_of_samples_is_no_part_of_the_tokens_a_second(folder, draw, monkeypatch):
+    starts = []
+    end = "on_train_batch_end"
+    monkeypatch.setattr(MusicModule, end, lambda self, *_: starts.append(self.clock_start))
+    draw(1e6)
+    fit("--run", "run")
+    assert (np.diff(starts) > 0.9e6).tolist() == [n == 4 for n in range(2, STEPS + 1)]
+
+
 def test_a_signal_is_answered_while_something_is_drawn(folder, monkeypatch, capsys):
     drawn = []
     logged = {
