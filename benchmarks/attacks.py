@@ -60,7 +60,7 @@ def prepare(folder: Path) -> None:
     torch.set_num_threads(1)
     prepare_page(folder / "page")
     tunes = write_tunes(folder / "tunes", 8)
-    open_corpus(tunes, folder / "datasets", progress=False)
+    open_corpus(tunes, folder / "datasets")
     quartet = untrained(folder / "quartet.safetensors", QUARTET)
     style = load_model_file(ROOT / "models" / "bach.safetensors").style_json  # a rich one
     save_model_file(quartet, replace(load_model_file(quartet), style_json=style))

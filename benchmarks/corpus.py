@@ -43,7 +43,7 @@ def etude(folder: Path, _: list[str], workers: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as datasets:
         began = time.perf_counter()
-        corpus = open_corpus(folder, datasets, progress=False, workers=workers)
+        corpus = open_corpus(folder, datasets, workers=workers)
         seconds = time.perf_counter() - began
         splits = [corpus.split(name) for name in SPLITS]
         notes = sum(int(split.note_counts.sum()) for split in splits)

@@ -39,7 +39,7 @@ def untrained(path, vocabulary, seed=0, heads=2, context=96, record=None, **styl
 
 def untrained_on(folder, path, transpose=2, seed=0):
     """Saves a model that knows nothing but the vocabulary of a corpus; gives the path."""
-    corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose), progress=False)
+    corpus = open_corpus(folder, options=CorpusOptions(transpose=transpose))
     record = TrainingRecord(data={"path": str(folder), "transpose": transpose})
     return untrained(path, corpus.vocabulary, seed, heads=1, context=64, record=record)
 

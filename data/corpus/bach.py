@@ -26,14 +26,14 @@ TITLE = "Bach chorales"
 NOT_READ = {".rntxt": "Roman-numeral analyses", ".krn": "second editions of a chorale"}
 
 
-def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
+def build(folder: Path, grid: Grid) -> BuildReport:
     """Write every chorale to `folder/NAME.mid`; see `build_folder`."""
-    return embedded.build_folder(folder / "bach.json", grid, partial(_chorales, grid, progress))
+    return embedded.build_folder(folder / "bach.json", grid, partial(_chorales, grid))
 
 
-def _chorales(grid: Grid, progress: bool) -> Pieces:
+def _chorales(grid: Grid) -> Pieces:
     """Yield the name of each entry and its chorale, or why there is none."""
-    for path in tqdm(entries(), TITLE, unit="piece", disable=not progress):
+    for path in tqdm(entries(), TITLE, unit="piece"):
         try:
             yield path.stem, chorale_score(read_entry(path), grid)
         except LeftOutError as reason:

@@ -66,7 +66,7 @@ class Piece:
     unkept_notes: int  # notes of instruments that were not to be kept
 
 
-def build(source: Source, out: Path, options: CorpusOptions, workers: int, progress: bool) -> None:
+def build(source: Source, out: Path, options: CorpusOptions, workers: int) -> None:
     """Build a corpus in the empty folder `out`; `workers` processes share the work.
 
     If the source has files in train/, valid/ or test/, these are the splits, and copies are kept.
@@ -80,12 +80,12 @@ def build(source: Source, out: Path, options: CorpusOptions, workers: int, progr
     converted = out / "midi"
     unread = sum(name.lower().endswith(SUFFIXES) for name, _ in source.left_out)
     file_count = len(source.files) + unread  # a book of tunes is one file
-    midi, left_out = notation_as_midi(source.files, converted, workers, progress)
+    midi, left_out = notation_as_midi(source.files, converted, workers)
     source = replace(source, files=midi, left_out=[*source.left_out, *left_out])
     files = _Pass(source, reading_of([*midi.values()], options, workers))
     scratch = out / "ids"
     with scratch.open("wb") as file:
-        for ids in files.ids(workers, progress):
+        for ids in files.ids(workers):
             file.write(ids.tobytes())
     numbers = files.split()
     wide_ids = np.memmap(scratch, np.uint16, "r")
@@ -132,7 +132,7 @@ class _Pass:
         self.survey = Survey(self.grid)
         self._first_with: dict[bytes, Piece] = {}  # the first piece with each fingerprint
 
-    def ids(self, workers: int, progress: bool) -> Iterator[NDArray[np.uint16]]:
+    def ids(self, workers: int) -> Iterator[NDArray[np.uint16]]:
         """Read the files, and yield the ids of the pieces that are used, in order."""
         files = self.source.files
         if self.splits_given:
@@ -146,8 +146,8 @@ class _Pass:
             begins_with_notes=not self.source.is_embedded,
         )
         each = guarded(read, files.items(), workers, most_items=MOST_ITEMS)
-        hides = None if progress else True  # None: hide it if there is no terminal
-        bar = tqdm(each, "reading", len(files), unit="file", disable=hides, leave=False)
+        # disable=None: the bar is shown on a terminal only
+        bar = tqdm(each, "reading", len(files), unit="file", disable=None, leave=False)
         for (name, _), found in bar:
             if isinstance(found, Failed):
                 self.left_out.append(LeftOut(name, found.reason))

@@ -112,7 +112,6 @@ def open_corpus(
     path: str | Path,
     datasets: str | Path = "datasets",
     options: CorpusOptions | None = None,
-    progress: bool = True,
     workers: int | None = None,
 ) -> Corpus:
     """Open the corpus of a folder of music files, and build it first if it does not exist yet.
@@ -121,7 +120,6 @@ def open_corpus(
         path: the folder; or "bach" or "folk", the embedded corpora.
         datasets: the folder of all corpora, each in a folder that is named by what went into it.
         options: None: the defaults.
-        progress: whether to show progress bars, and to print what an embedded corpus kept.
         workers: how many processes share the work, which changes nothing but the time; None: as
             many as there are cores.
 
@@ -141,9 +139,8 @@ def open_corpus(
             raise CorpusError(f"{path}: {error}: `make install` installs it") from None
         folder, name = Path(datasets) / path / "midi", str(path)
         embedded = bach if name == "bach" else folk
-        report = embedded.build(folder, Grid(options.steps_per_beat), progress)
-        if progress:
-            print(f"{embedded.TITLE}: {report}")
+        report = embedded.build(folder, Grid(options.steps_per_beat))
+        print(f"{embedded.TITLE}: {report}")
     try:
         names, left_out = find_music_files(folder)
     except NotADirectoryError as error:
@@ -161,7 +158,7 @@ def open_corpus(
             with replace_folder(out) as temporary:
                 files = {each: folder / each for each in names}
                 source = Source(name, folder, files, left_out, str(path) in EMBEDDED)
-                build(source, temporary, options, workers or cores(), progress)
+                build(source, temporary, options, workers or cores())
                 if _content_hash(folder, names, options) != content:
                     raise CorpusError(f"{folder}: it changed while it was read; run this again")
         except OSError as error:

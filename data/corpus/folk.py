@@ -37,19 +37,19 @@ RUN = 16
 HELD_OUT = 0.1  # share of the tunes in valid, and also in test
 
 
-def build(folder: Path, grid: Grid, progress: bool) -> BuildReport:
+def build(folder: Path, grid: Grid) -> BuildReport:
     """Write every tune to `folder/SPLIT/NAME.mid`; see `build_folder`.
 
     All versions of a tune, in any key and from either collection, go to one split. Of versions that
     are the same note for note, the first is kept.
     """
-    return embedded.build_folder(folder / "folk.json", grid, partial(_tunes, grid, progress))
+    return embedded.build_folder(folder / "folk.json", grid, partial(_tunes, grid))
 
 
-def _tunes(grid: Grid, progress: bool) -> Pieces:
+def _tunes(grid: Grid) -> Pieces:
     """Yield each tune under its split and name, or why it is left out."""
     tunes: dict[str, Score] = {}
-    for name, tokens in read_tunes(progress):
+    for name, tokens in read_tunes():
         try:
             if name in tunes:
                 raise LeftOutError("of a number that another has")
@@ -87,12 +87,12 @@ def _split(name: str) -> str:
     return valid if share < HELD_OUT else test if share < 2 * HELD_OUT else train
 
 
-def read_tunes(progress: bool = False) -> Iterator[tuple[str, list[abcFormat.ABCToken]]]:
+def read_tunes() -> Iterator[tuple[str, list[abcFormat.ABCToken]]]:
     """Yield the name and the tokens of each tune that music21 has, in a fixed order."""
     root = common.getCorpusFilePath()
     for name, collection in COLLECTIONS.items():
         paths = sorted((root / collection).glob("*.abc"))
-        for path in tqdm(paths, collection, unit="file", disable=not progress):
+        for path in tqdm(paths, collection, unit="file"):
             tunes = parse_abc(path.read_text(encoding="utf-8"))
             for number, tokens in tunes.items():
                 title = path.stem if len(tunes) == 1 else f"{number:04}"

@@ -19,7 +19,7 @@ Tune = tuple[str, Path, int]  # the name of a piece, its file, and its number in
 
 
 def notation_as_midi(
-    files: Mapping[str, Path], into: Path, workers: int, progress: bool
+    files: Mapping[str, Path], into: Path, workers: int
 ) -> tuple[dict[str, Path], list[tuple[str, str]]]:
     """Write the notation among some files as MIDI, under the names of its pieces.
 
@@ -34,9 +34,8 @@ def notation_as_midi(
     notation = [
         tune for name, path in files.items() if not is_midi(name) for tune in _tunes(name, path)
     ]
-    convert, hides = partial(_convert, into=into), None if progress else True
-    each = guarded(convert, notation, workers)
-    for (name, _, _), found in tqdm(each, "converting", len(notation), disable=hides):
+    each = guarded(partial(_convert, into=into), notation, workers)
+    for (name, _, _), found in tqdm(each, "converting", len(notation), disable=None):
         if isinstance(found, Failed):
             left_out.append((name, found.reason))
         else:

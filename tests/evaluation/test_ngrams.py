@@ -70,7 +70,7 @@ def test_contexts_of_a_large_vocabulary_are_told_apart():
 
 
 def test_every_place_of_a_piece_is_scored_by_what_stands_before_it(tmp_path):
-    corpus = open_corpus(write_tunes(tmp_path / "tunes", 12), tmp_path / "out", progress=False)
+    corpus = open_corpus(write_tunes(tmp_path / "tunes", 12), tmp_path / "out")
     piece = corpus.split("valid").piece(0)
     allowed = Grammar(corpus.vocabulary).masks(piece)
     padded = np.append(np.zeros(5, dtype=np.int64), piece)

@@ -131,7 +131,7 @@ def test_runs_that_training_pieces_have_are_told_where_these_lie_here(
 
 def test_the_corpus_of_a_model_is_found_if_it_is_of_its_vocabulary(tmp_path):
     folder = write_tunes(tmp_path / "tunes", 20)
-    corpus = open_corpus(folder, tmp_path / "datasets", progress=False)
+    corpus = open_corpus(folder, tmp_path / "datasets")
     models = Models(tmp_path / "none.safetensors", tmp_path)
     assert (
         models.corpus_at_hand(model_of(corpus.vocabulary, path="elsewhere/tunes")).name

@@ -103,10 +103,10 @@ def lost(report):
 def test_parts_are_chosen_by_what_they_really_save(tmp_path):
     band = write_band(tmp_path / "band", lambda number: ("right", "left"))
     plain, parts = (
-        report_of(open_corpus(band, tmp_path / "out", CorpusOptions(parts=parts), progress=False))
+        report_of(open_corpus(band, tmp_path / "out", CorpusOptions(parts=parts)))
         for parts in ("program", "track")
     )
-    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
+    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN))
     chosen = report_of(opened).chosen
     assert chosen == Chosen("--parts track", lost(parts), lost(plain))
     assert lost(plain) > 0.2
@@ -121,7 +121,7 @@ def test_parts_are_chosen_by_what_they_really_save(tmp_path):
 def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
     """Each of 20 files has a piano, and a program of its own that no other has."""
     band = write_band(tmp_path / "band", lambda _: ("", ""), lambda n: (0, 40 + n), count=20)
-    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN), progress=False)
+    opened = open_corpus(band, tmp_path / "out", CorpusOptions(**OPEN))
     assert report_of(opened).chosen.options == "--instruments common"
     assert report_of(opened).chosen.replaced == (*range(54, 60),)
     said = opened.full_report()
@@ -129,7 +129,7 @@ def test_of_many_instruments_those_that_most_files_have_play_for_all(tmp_path):
     assert f"common instruments also play the notes of {played}" in said
     assert "Choir Aahs" in said  # the last of the fifteen
     assert opened.vocabulary.programs == (0, *range(40, 54))
-    kept = open_corpus(band, tmp_path / "out", progress=False).vocabulary.programs
+    kept = open_corpus(band, tmp_path / "out").vocabulary.programs
     assert kept == (0, *range(40, 60))
 
 
@@ -138,7 +138,7 @@ def test_half_as_many_instruments_are_many_where_only_some_files_were_tried(tmp_
     found = []
     for most in (14, 7):
         monkeypatch.setattr(trials, "MOST_FILES", most)
-        opened = open_corpus(band, tmp_path / str(most), CorpusOptions(**OPEN), progress=False)
+        opened = open_corpus(band, tmp_path / str(most), CorpusOptions(**OPEN))
         found.append((len(opened.vocabulary.programs), report_of(opened).chosen))
     assert found[0] == (15, None)
     assert found[1][0] == 8
@@ -155,7 +155,7 @@ def test_the_grid_is_that_to_which_notes_keep(tmp_path):
 
     def grid(**said):
         options = CorpusOptions(**OPEN | said)
-        return open_corpus(folder, tmp_path / "out", options, progress=False).vocabulary.grid
+        return open_corpus(folder, tmp_path / "out", options).vocabulary.grid
 
     assert grid().kind == "seconds"
     assert grid(grid="beats").kind == "beats"

@@ -91,7 +91,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("few")
 def test_build_says_what_it_kept_and_gives_the_same_bytes_each_time(tmp_path, chorale):
-    report = bach.build(tmp_path / "a b" / "midi", Grid(), progress=False)
+    report = bach.build(tmp_path / "a b" / "midi", Grid())
     assert report.kept == ["bwv269", "bwv281"]
     assert report.left_out == {
         "second editions of a chorale": ["bwv281"],
@@ -105,7 +105,7 @@ def test_build_says_what_it_kept_and_gives_the_same_bytes_each_time(tmp_path, ch
     assert list(made) == ["bach.json", "bwv269.mid", "bwv281.mid"]
     assert json.loads(made["bach.json"])["left_out"] == report.left_out
     assert made["bwv269.mid"] == midi_bytes(chorale("bwv269"))
-    bach.build(tmp_path / "again", Grid(), progress=False)
+    bach.build(tmp_path / "again", Grid())
     assert files(tmp_path / "again") == made
     assert [path.name for path in (tmp_path / "a b").iterdir()] == ["midi"]
 
@@ -114,26 +114,26 @@ def test_build_says_what_it_kept_and_gives_the_same_bytes_each_time(tmp_path, ch
 def test_a_whole_build_is_reused_and_any_other_is_replaced(tmp_path, monkeypatch):
     folder = tmp_path / "midi"
     folder.mkdir()  # an empty folder is as good as none
-    report = bach.build(folder, Grid(), progress=False)
+    report = bach.build(folder, Grid())
     made = files(folder)
     calls = []
     chorale_score = bach.chorale_score
     monkeypatch.setattr(
         bach, "chorale_score", lambda *args: calls.append(args) or chorale_score(*args)
     )
-    assert bach.build(folder, Grid(), progress=False) == report
+    assert bach.build(folder, Grid()) == report
     assert not calls
 
     (folder / "bwv281.mid").unlink()
-    bach.build(folder, Grid(), progress=False)
+    bach.build(folder, Grid())
     assert calls
     assert files(folder) == made
 
     (folder / "bach.json").write_text("{")
-    bach.build(folder, Grid(), progress=False)
+    bach.build(folder, Grid())
     assert files(folder) == made
 
-    bach.build(folder, Grid(24), progress=False)
+    bach.build(folder, Grid(24))
     assert files(folder)["bach.json"] != made["bach.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["midi"]
 
@@ -143,7 +143,7 @@ def test_other_peoples_files_are_never_replaced(tmp_path):
     (tmp_path / "song.mid").write_bytes(b"mine")
     for folder in (tmp_path, tmp_path / "song.mid"):
         with pytest.raises(FileExistsError, match="in use"):
-            bach.build(folder, Grid(), progress=False)
+            bach.build(folder, Grid())
     assert files(tmp_path) == {"song.mid": b"mine"}
 
 
@@ -160,7 +160,7 @@ def test_reading_unpickles_and_writes_nothing(paths, monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_the_whole_corpus_as_make_music_builds_it(tmp_path):
-    built = corpus.open_corpus("bach", tmp_path, progress=False)
+    built = corpus.open_corpus("bach", tmp_path)
     pieces = {name: len(built.split(name)) for name in corpus.SPLITS}
     assert pieces == {"train": 325, "valid": 40, "test": 40}
     report = report_of(built)

@@ -48,7 +48,7 @@ def step():
 
 build.CHUNK_TOKENS = 300
 source, out = sys.argv[1:]
-corpus.open_corpus(source, f"{out} before", progress=False, workers=1)  # compiles once for all
+corpus.open_corpus(source, f"{out} before", workers=1)  # compiles once for all
 read_score(next(Path(source).iterdir()), Grid())  # and is loaded, else each child would load it
 os.fsync = lambda descriptor: None  # what is killed here is no machine
 for owner, name in [
@@ -63,7 +63,7 @@ def build_and_die(at):
     child = os.fork()
     if not child:
         left = at
-        corpus.open_corpus(source, out, progress=False, workers=1)
+        corpus.open_corpus(source, out, workers=1)
         step()
         Path(out, "steps").write_text(str(at - left))
         os._exit(0)
@@ -106,7 +106,7 @@ def test_killed_anywhere_the_next_build_is_that_of_an_undisturbed_run(folder, tm
     assert int(steps) > 50
     (tmp_path / "out" / "steps").unlink()
     (after,) = (tmp_path / "out").iterdir()  # what the killed ones left is gone
-    undisturbed = open_corpus(folder, tmp_path / "elsewhere", progress=False)
+    undisturbed = open_corpus(folder, tmp_path / "elsewhere")
     assert content(after) == content(undisturbed.folder)
 
 
@@ -116,7 +116,7 @@ def test_what_living_processes_and_other_machines_are_writing_is_left_alone(fold
     elsewhere = f".tunes.another-machine-1{files.UNFINISHED}"
     for name in (parent, elsewhere, ".cache"):
         (out / name).mkdir(parents=True)
-    open_corpus(folder, out, progress=False)
+    open_corpus(folder, out)
     assert {path.name for path in out.glob(".*")} == {parent, elsewhere, ".cache"}
 
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     for times in range(10_000):
         room = times
         try:
-            corpus = open_corpus(folder, tmp_path / "out", progress=False, workers=1)
+            corpus = open_corpus(folder, tmp_path / "out", workers=1)
             break
         except CorpusError as error:
             told = str(error)
@@ -156,10 +156,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("chunk", [1, 5])
 def test_workers_and_chunks_change_nothing(folder, tmp_path, monkeypatch, chunk):
-    one = open_corpus(folder, tmp_path / "one", progress=False, workers=1)
+    one = open_corpus(folder, tmp_path / "one", workers=1)
     monkeypatch.setattr(build_module, "CHUNK_TOKENS", 100 * chunk)
     monkeypatch.setattr(worker_pool, "MOST_ITEMS", chunk)
-    three = open_corpus(folder, tmp_path / "three", progress=False, workers=3)
+    three = open_corpus(folder, tmp_path / "three", workers=3)
     assert content(one.folder) == content(three.folder)
 
 

@@ -41,7 +41,7 @@ def built(tmp_path_factory):
     """A corpus of twelve tunes, which is only read."""
     folder = tmp_path_factory.mktemp("built")
     write_tunes(folder / "tunes", 12)
-    return open_corpus(folder / "tunes", folder / "out", progress=False)
+    return open_corpus(folder / "tunes", folder / "out")
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def test_bars_before_the_first_note_are_left_out_and_counted(tmp_path):
     delayed.notes["onset"] += 36 + 24
     for number, score in enumerate([delayed, *written[1:]]):
         write_midi(score, tmp_path / "tunes" / f"{number}.mid")
-    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out")
     for split in map(corpus.split, SPLITS):
         for index, name in enumerate(split.names):
             assert decode(split.piece(index), corpus.vocabulary) == written[int(name[0])]
             assert split.note_counts[index] == len(written[int(name[0])].notes)
     assert "  2 empty bars before first notes left out\n" in corpus.full_report()
     write_midi(written[0], tmp_path / "tunes" / "again.mid")  # which is the same music
-    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out", progress=False)
+    corpus = open_corpus(tmp_path / "tunes", tmp_path / "out")
     assert "Copies: 1, left out; 1 exact, 0 transposed\n" in corpus.full_report()
 
 
@@ -80,7 +80,7 @@ def test_what_was_done_is_in_the_report(folder, tmp_path):
     write_midi(transposed(tune(0, bars=3), 4), folder / "tune0 in E.mid")
     empty = tune(0)
     write_midi(Score(empty.notes[:0], empty.bars[:0], empty.tempo_bpm[:0], GRID), folder / "c.mid")
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    corpus = open_corpus(folder, tmp_path / "out")
     report = report_of(corpus)
     assert report_text(report) == corpus.full_report()
     assert report.files == 16
@@ -106,7 +106,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     write_tunes(source, 3)
     source.joinpath(os.fsdecode(b"\xe9t\xe9.mid")).write_bytes(b"")
     source.joinpath("tune0.mid").rename(source / os.fsdecode(b"tune\xff.mid"))
-    corpus = open_corpus(source, tmp_path / "out", progress=False)
+    corpus = open_corpus(source, tmp_path / "out")
     page = (corpus.folder / "report.txt").read_text()
     assert "\\xe9t\\xe9.mid" in page
     assert os.fsdecode(b"tune\xff.mid") in sum(names(corpus).values(), ())
@@ -115,7 +115,7 @@ def test_the_page_can_be_written_whatever_the_names_and_the_music(tmp_path):
     for number in range(3):
         score = Score(drums[: number + 2], tune(0).bars, tune(0).tempo_bpm, GRID)
         write_midi(score, tmp_path / "drums" / f"{number}.mid")
-    page = (open_corpus(tmp_path / "drums", tmp_path / "out", progress=False).folder) / "report.txt"
+    page = (open_corpus(tmp_path / "drums", tmp_path / "out").folder) / "report.txt"
     assert "pitches       drums alone" in page.read_text()
 
 
@@ -149,18 +149,18 @@ def test_a_file_that_changes_while_it_is_read_spoils_nothing(folder, tmp_path, m
     build = build_module.build
     monkeypatch.setattr(build_module, "build", build_and_change)
     with pytest.raises(CorpusError, match="tunes: it changed while it was read"):
-        open_corpus(folder, tmp_path / "out", progress=False)
+        open_corpus(folder, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_file_too_large_to_be_read_is_not_hashed_to_its_end(folder, tmp_path):
     with (folder / "huge.mid").open("wb") as file:
         file.truncate(2**40)  # sparse: to read it all takes an hour
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    corpus = open_corpus(folder, tmp_path / "out")
     assert report_of(corpus).left_out == (LeftOut("huge.mid", "larger than 32 MiB, not read"),)
     with (folder / "huge.mid").open("r+b") as file:
         file.truncate(2**41)
-    assert open_corpus(folder, tmp_path / "out", progress=False).folder != corpus.folder
+    assert open_corpus(folder, tmp_path / "out").folder != corpus.folder
 
 
 def test_all_performances_of_a_work_go_to_one_split(tmp_path):
@@ -170,7 +170,7 @@ def test_all_performances_of_a_work_go_to_one_split(tmp_path):
     for number, melody in enumerate(melodies):
         for player in range(5):
             write_midi(performance(melody, rng), tmp_path / "works" / f"{player} {number}.mid")
-    corpus = open_corpus(tmp_path / "works", tmp_path / "out", progress=False)
+    corpus = open_corpus(tmp_path / "works", tmp_path / "out")
     works = [{name.split()[1] for name in members} for members in names(corpus).values()]
     assert sum(map(len, works)) == 8
     assert [len(work) for work in works] == [6, 1, 1]
@@ -181,11 +181,11 @@ def test_all_performances_of_a_work_go_to_one_split(tmp_path):
     for split, number in (("train", 0), ("valid", 0), ("test", 1)):
         path = tmp_path / "given" / split / "piece.mid"
         write_midi(performance(melodies[number], rng), path)
-    given_splits = open_corpus(tmp_path / "given", tmp_path / "out", progress=False)
+    given_splits = open_corpus(tmp_path / "given", tmp_path / "out")
     assert "1 held-out pieces are of works that training has, too" in given_splits.full_report()
     for number in range(6):  # of one work alone training needs some, validation others
         write_midi(performance(melodies[0], rng), tmp_path / "alone" / f"{number}.mid")
-    alone = open_corpus(tmp_path / "alone", tmp_path / "out", progress=False)
+    alone = open_corpus(tmp_path / "alone", tmp_path / "out")
     assert [len(members) for members in names(alone).values()] == [4, 1, 1]
 
 
@@ -208,7 +208,7 @@ def test_pieces_with_a_figure_in_common_are_works_of_their_own(tmp_path):
         notes = [*range(50, 75), *melody, *own[number - 1][:16]]
         rows = [(12 * at, 12, pitch, 80, 0) for at, pitch in enumerate(notes)]
         write_midi(piece(rows), tmp_path / "pieces" / f"{number}.mid")
-    corpus = open_corpus(tmp_path / "pieces", tmp_path / "out", progress=False)
+    corpus = open_corpus(tmp_path / "pieces", tmp_path / "out")
     assert report_of(corpus).works == ()
 
 
@@ -218,7 +218,7 @@ def test_subfolders_are_taken_at_their_word(valid, tmp_path):
     write_tunes(source / "train", 3)
     write_tunes(source / valid, 2, first=2)  # tune 2 is in both
     write_tunes(source, 1, first=50)
-    corpus = open_corpus(source, tmp_path / "out", progress=False)
+    corpus = open_corpus(source, tmp_path / "out")
     assert names(corpus) == {
         "train": ("train/tune0.mid", "train/tune1.mid", "train/tune2.mid"),
         "valid": (f"{valid}/tune2.mid", f"{valid}/tune3.mid"),
@@ -229,21 +229,21 @@ def test_subfolders_are_taken_at_their_word(valid, tmp_path):
 
 
 def test_a_second_call_reuses_and_a_change_builds_anew(folder, tmp_path, monkeypatch):
-    first = open_corpus(folder, tmp_path / "out", progress=False)
+    first = open_corpus(folder, tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(build_module, "build", None)  # calling it would raise
-        assert open_corpus(folder, tmp_path / "out", progress=False) == first
-    other = open_corpus(folder, tmp_path / "out", CorpusOptions(transpose=2), progress=False)
+        assert open_corpus(folder, tmp_path / "out") == first
+    other = open_corpus(folder, tmp_path / "out", CorpusOptions(transpose=2))
     assert other.folder != first.folder
     write_midi(tune(77), folder / "tune3.mid")
-    assert open_corpus(folder, tmp_path / "out", progress=False).folder != first.folder
+    assert open_corpus(folder, tmp_path / "out").folder != first.folder
     assert first.folder.name.startswith("tunes-")
 
 
 def test_errors_are_one_clear_line(tmp_path):
     def message(path, error=CorpusError):
         with pytest.raises(error) as caught:
-            open_corpus(path, tmp_path / "out", progress=False)
+            open_corpus(path, tmp_path / "out")
         assert "\n" not in str(caught.value)
         return str(caught.value).replace(str(tmp_path), "")
 
@@ -351,14 +351,14 @@ def test_a_file_that_cannot_be_opened_costs_itself_wherever_it_lies(folder, tmp_
         return read(path)
 
     monkeypatch.setattr(reader, "read_events", denied)  # workers are forked: they have it too
-    left_out = report_of(open_corpus(folder, tmp_path / "out", progress=False)).left_out
+    left_out = report_of(open_corpus(folder, tmp_path / "out")).left_out
     assert [entry.reason for entry in left_out] == ["cannot be read (Permission denied)"] * 2
 
 
 def test_a_piece_of_more_tokens_than_can_be_scored_costs_itself(folder, tmp_path):
     held = [(0, 90_000 * 12, pitch, 80, 0) for pitch in range(100)]  # 22,500 bars each
     write_midi(piece(held), folder / "held.mid")
-    corpus = open_corpus(folder, tmp_path / "out", progress=False)
+    corpus = open_corpus(folder, tmp_path / "out")
     (left_out,) = report_of(corpus).left_out
     assert left_out.file == "held.mid"
     assert "held too long" in left_out.reason

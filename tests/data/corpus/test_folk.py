@@ -90,12 +90,12 @@ def few(monkeypatch):
     texts = {name: f"X:1\nM:2/4\nL:1/8\nK:G\n{line}\n" for name, line in lines.items()}
     tunes = [*((name, folk.parse_abc(text)[1]) for name, text in texts.items())]
     tunes += [("a again", tunes[0][1]), ("b", tunes[1][1])]
-    monkeypatch.setattr(folk, "read_tunes", lambda progress: tunes)
+    monkeypatch.setattr(folk, "read_tunes", lambda: tunes)
 
 
 @pytest.mark.usefixtures("few")
 def test_build_writes_each_tune_to_its_split_and_says_what_it_left_out(tmp_path):
-    report = folk.build(tmp_path / "midi", Grid(), progress=False)
+    report = folk.build(tmp_path / "midi", Grid())
     assert [name.split("/")[1] for name in report.kept] == ["a", "b", "c"]
     assert {name.split("/")[0] for name in report.kept} <= set(SPLITS)
     assert report.left_out == {
@@ -106,4 +106,4 @@ def test_build_writes_each_tune_to_its_split_and_says_what_it_left_out(tmp_path)
     assert json.loads((tmp_path / "midi" / "folk.json").read_text())["kept"] == report.kept
     score, _ = read_score(tmp_path / "midi" / f"{report.kept[0]}.mid", Grid())
     assert score == tune("GABc|")
-    assert folk.build(tmp_path / "midi", Grid(), progress=False) == report
+    assert folk.build(tmp_path / "midi", Grid()) == report

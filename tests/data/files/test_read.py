@@ -288,7 +288,7 @@ def test_damaged_notation_costs_itself_and_gets_one_line(tmp_path):
         assert str(caught.value) == f"{folder / name}: {reason}"
     (folder / "song.mxl").write_bytes(files_of(SONG)["song.mxl"])
     (folder / "tune1.musicxml").write_text(SONG)  # beside tune1.mid
-    corpus = open_corpus(folder, tmp_path / "out", progress=False, workers=2)
+    corpus = open_corpus(folder, tmp_path / "out", workers=2)
     assert {*corpus.files["train"], *corpus.files["valid"], *corpus.files["test"]} == {
         *(f"tune{n}.mid" for n in range(3)),
         "song.mxl",
@@ -386,7 +386,7 @@ def test_each_tune_of_a_book_is_a_piece(tmp_path):
         read_score(tmp_path / "songs" / "book.abc", GRID)
     head, _, other = ABC.partition("X:2")
     (tmp_path / "songs" / "book#2.abc").write_text("X:2" + other.replace("CDEF", "GFED"))
-    corpus = open_corpus(tmp_path / "songs", tmp_path / "out", progress=False)
+    corpus = open_corpus(tmp_path / "songs", tmp_path / "out")
     names = {name for split in corpus.files.values() for name in split}
     assert names == {"book.abc/1.abc", "book.abc/2.abc", "book#2.abc"}
     assert "3 pieces out of 2 files" in corpus.full_report()
