@@ -71,17 +71,21 @@ function cut(notes) {
 }
 
 /**
- * A note that a person changed, which so is their own.
- * @param {Note} note
- * @returns {Note}
- */
-const owned = (note) => /** @type {Note} */ (note.with(5, 1));
-
-/**
  * @param {Piece} piece
  * @param {Set<string>} keys
  */
 export const notesOf = (piece, keys) => piece.notes.filter((note) => keys.has(keyOf(note)));
+
+/**
+ * The piece with notes changed, which so are a person's own.
+ * @param {Piece} piece
+ * @param {Set<string>} keys
+ * @param {(note: Note) => Note} change
+ */
+function changed(piece, keys, change) {
+  const notes = notesOf(piece, keys).map((note) => change(note).with(5, 1));
+  return replaced(piece, keys, /** @type {Note[]} */ (notes));
+}
 
 /**
  * @param {Piece} piece
@@ -112,13 +116,12 @@ export function moved(piece, keys, steps, semitones, [low, high]) {
     Math.min(semitones, Math.max(0, high - Math.max(...pitches))),
     Math.min(0, low - Math.min(...pitches)),
   );
-  return replaced(
-    piece,
-    keys,
-    notes.map(([onset, duration, pitch, ...rest]) =>
-      owned([onset + by, duration, pitch + up, ...rest]),
-    ),
-  );
+  return changed(piece, keys, ([onset, duration, pitch, ...rest]) => [
+    onset + by,
+    duration,
+    pitch + up,
+    ...rest,
+  ]);
 }
 
 /**
@@ -129,13 +132,11 @@ export function moved(piece, keys, steps, semitones, [low, high]) {
  * @param {number} least
  */
 export function stretched(piece, keys, steps, least) {
-  return replaced(
-    piece,
-    keys,
-    notesOf(piece, keys).map(([onset, duration, ...rest]) =>
-      owned([onset, Math.max(Math.min(least, duration), duration + steps), ...rest]),
-    ),
-  );
+  return changed(piece, keys, ([onset, duration, ...rest]) => [
+    onset,
+    Math.max(Math.min(least, duration), duration + steps),
+    ...rest,
+  ]);
 }
 
 /**
@@ -145,13 +146,13 @@ export function stretched(piece, keys, steps, least) {
  * @param {number} by
  */
 export function loudened(piece, keys, by) {
-  return replaced(
-    piece,
-    keys,
-    notesOf(piece, keys).map((note) =>
-      owned(/** @type {Note} */ (note.with(3, Math.max(1, Math.min(127, note[3] + by))))),
-    ),
-  );
+  return changed(piece, keys, ([onset, duration, pitch, velocity, ...rest]) => [
+    onset,
+    duration,
+    pitch,
+    Math.max(1, Math.min(127, velocity + by)),
+    ...rest,
+  ]);
 }
 
 /**
@@ -161,16 +162,12 @@ export function loudened(piece, keys, by) {
  * @param {string} grid
  */
 export function quantized(piece, keys, grid) {
-  return replaced(
-    piece,
-    keys,
-    notesOf(piece, keys).map(([onset, duration, ...rest]) => {
-      const begin = snap(piece, grid, onset);
-      const unit = gridSteps(piece, grid, where(piece, onset).bar);
-      const length = Math.max(1, Math.round(duration / unit)) * unit;
-      return owned([begin, Math.round(length), ...rest]);
-    }),
-  );
+  return changed(piece, keys, ([onset, duration, ...rest]) => {
+    const begin = snap(piece, grid, onset);
+    const unit = gridSteps(piece, grid, where(piece, onset).bar);
+    const length = Math.max(1, Math.round(duration / unit)) * unit;
+    return [begin, Math.round(length), ...rest];
+  });
 }
 
 /**

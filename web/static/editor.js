@@ -88,8 +88,8 @@ function down(event) {
   const before = new Set(roll.chosen);
   const isMore = event.shiftKey || event.ctrlKey || event.metaKey;
   gesture = { kind, from, x, y, view, isMoved: false, isMore, before };
-  if ((kind === "move" || kind === "stretch") && from.note && !before.has(keyOf(from.note)))
-    roll.chosen = new Set([...(isMore ? before : []), keyOf(from.note)]);
+  if ((kind === "move" || kind === "stretch") && from.note)
+    roll.chosen = grabbed(from.note, before, isMore);
 }
 
 /** @param {PointerEvent} event */
@@ -166,8 +166,7 @@ function editedBy({ kind, from, view, before, ...begun }, x, y) {
     return edits.added(there, [ownNote([onset, Math.round(duration), inRange(from.pitch)])]);
   }
   if (!note) return null;
-  const keys = before.has(keyOf(note)) ? before : new Set([...roll.chosen, keyOf(note)]);
-  const own = gestureKeys(keys, note, begun.isMore);
+  const own = grabbed(note, before, begun.isMore);
   const by = step - view.step(begun.x);
   if (kind === "stretch") {
     const end = edits.snap(there, grid(), note[0] + note[1] + by);
@@ -181,15 +180,15 @@ function editedBy({ kind, from, view, before, ...begun }, x, y) {
 }
 
 /**
- * The keys of what a gesture moves: all that was selected when it began, if the note was.
- * @param {Set<string>} keys
+ * The keys of what a gesture moves: a note, with all that was selected if the note was, or if Shift
+ * is held.
  * @param {Note} note
+ * @param {Set<string>} before what was selected
  * @param {boolean} isMore
  */
-function gestureKeys(keys, note, isMore) {
-  const there = new Set(piece().notes.map(keyOf));
-  const own = new Set([...keys].filter((key) => there.has(key)));
-  return isMore || (gesture?.before.has(keyOf(note)) ?? false) ? own : new Set([keyOf(note)]);
+function grabbed(note, before, isMore) {
+  const key = keyOf(note);
+  return new Set([...(isMore || before.has(key) ? before : []), key]);
 }
 
 /** @param {number} pitch */

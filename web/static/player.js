@@ -1,5 +1,5 @@
 // Plays a piece by the audio clock, also while it is still being written.
-import { keyOf } from "./piece.js";
+import { keyOf, lastEnd } from "./piece.js";
 
 /**
  * @import { Clock, Note, Piece } from "./piece.js"
@@ -66,8 +66,8 @@ export class Player {
     this.schedule(heard);
     const shown = loop ? this.turn(heard, loop) : this.position;
     this.onStep(Math.max(0, clock.step(Math.max(0, shown))));
-    const last = piece.notes.reduce((end, note) => Math.max(end, note[0] + note[1]), 0);
-    if (isComplete && !loop && this.position > clock.seconds(last) + 0.2) this.stop(true);
+    const last = clock.seconds(lastEnd(piece));
+    if (isComplete && !loop && this.position > last + 0.2) this.stop(true);
   }
 
   /**
