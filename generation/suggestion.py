@@ -15,9 +15,10 @@ from generation.writing import Piece, Writing
 from model.config import SamplingOptions
 
 SAMPLES = 24
+SUGGESTED = 3  # chords, at most
 
 
-def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> Iterator[list[str]]:
+def suggest_chords(model: Model, request: Request, bar: int) -> Iterator[list[str]]:
     """Yield the symbols of the chords that a model plays most often in a bar, the likeliest first.
 
     The model writes the request SAMPLES times, up to that bar. In each version the chords are found
@@ -28,7 +29,6 @@ def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> 
         model: from `load`.
         request: the piece; in `constraints.chords`, the bar has "N.C.", or nothing is asked for it.
         bar: the index of the bar in the piece.
-        count: the largest number of chords.
 
     Raises:
         ConstraintError: the request can never be met.
@@ -47,7 +47,7 @@ def suggest_chords(model: Model, request: Request, bar: int, count: int = 3) -> 
     key = request.constraints.parsed_key or notated_key(pieces[0].score)
     likeliest = [
         max((chord for chord in over if chord[:2] == name), key=over.__getitem__)
-        for name, _ in often.most_common(count)
+        for name, _ in often.most_common(SUGGESTED)
     ]
     yield [symbol(chord, key) for chord in likeliest]
 
