@@ -264,9 +264,8 @@ def choosers(vocabulary, seed):
     return [make(vocabulary, seed) for make in CHOOSERS.values()]
 
 
-def run_case(seed):
-    """Whether a case of that number is taken; if so it is written and checked."""
-    case = a_case(seed)
+def is_met(case, seed):
+    """Whether a case is taken; if so it is written, by choosers of that number, and checked."""
     ready = begun(case)
     if ready is None:
         return False
@@ -281,7 +280,7 @@ def run_case(seed):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.integers(0, 2**32 - 1))
 def test_whatever_is_asked_for_together_is_met(seed):
-    assume(run_case(seed))
+    assume(is_met(a_case(seed), seed))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
