@@ -258,9 +258,10 @@ def random_splits(fingerprints: Sequence[bytes], tokens: Sequence[int]) -> dict[
     """Return the numbers of the pieces in each split, drawn and ordered by their content.
 
     Pieces with one fingerprint go to one split. They go to training if there are more than twice as
-    many as another split still needs. Train and valid have at least one piece each. If all pieces
-    have one fingerprint, there are no splits. A split whose pieces are so short that they have less
-    than half of its share of all tokens gets more pieces, twice as many at most.
+    many as another split still needs, or if they have more than twice its share of all tokens (if
+    all others do too, the shortest are held out). Train and valid have at least one piece each. If
+    all pieces have one fingerprint, there are no splits. A split whose pieces are so short that
+    they have less than half of its share of all tokens gets more pieces, twice as many at most.
 
     Args:
         fingerprints: (P,) of each piece.
@@ -275,16 +276,18 @@ def random_splits(fingerprints: Sequence[bytes], tokens: Sequence[int]) -> dict[
     def rank(fingerprint: bytes) -> bytes:
         return hashlib.blake2b(f"0 {fingerprint.hex()}".encode()).digest()
 
+    sizes = {mark: sum(tokens[number] for number in group) for mark, group in groups.items()}
     shuffled = sorted(groups, key=rank)
     held_out, share = max(1, round(len(fingerprints) * HELD_OUT)), HELD_OUT * sum(tokens)
     numbers: dict[str, list[int]] = {name: [] for name in SPLITS}
     for name in ("valid", "test") if len(groups) >= 3 else ("valid",):
         own, least, size = numbers[name], min(len(groups[mark]) for mark in shuffled), 0
+        few = [mark for mark in shuffled if len(groups[mark]) <= max(2 * held_out, least)]
+        most = max(2 * share, min(sizes[mark] for mark in few))
         for mark in tuple(shuffled):
-            group, room = groups[mark], held_out - len(own)
-            added = sum(tokens[number] for number in group)
+            group, added, room = groups[mark], sizes[mark], held_out - len(own)
             if room > 0:
-                fits = len(group) <= max(2 * room, least)
+                fits = len(group) <= max(2 * room, least) and added <= most
             elif size < share / 2 and len(shuffled) > 2:
                 fits = len(group) <= held_out + room and added <= share
             else:

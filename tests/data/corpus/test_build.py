@@ -203,3 +203,14 @@ def test_a_split_whose_pieces_are_short_gets_more_of_them():
                 more += has_enough
         assert members["valid"][: len(alike["valid"])] == alike["valid"]
     assert more > 10
+
+
+def test_long_works_are_learned_from():
+    """A pianist plays each of four works three times: she does not want half of it held out."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        marks = [rng.bytes(16) for _ in range(4)]
+        tokens = rng.integers(1, 10, size=4)
+        members = random_splits(marks * 3, [*tokens] * 3)
+        music = {name: sum(tokens[n % 4] for n in numbers) for name, numbers in members.items()}
+        assert music["train"] >= tokens.sum() / 2
