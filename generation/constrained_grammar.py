@@ -139,7 +139,8 @@ class ConstrainedGrammar:
         if track is None and cadence is None:
             return None
         if not vocabulary.grid.has_meter:
-            raise ConstraintError("the model counts seconds, not bars: it has no chords to ask for")
+            what = "cadence" if track is None else "chords"
+            raise ConstraintError(f"the model counts seconds, not bars: ask for no {what}")
         if self.length.notes:
             raise ConstraintError("chords go by bars: ask for --bars, not for --notes")
         meter = self.meter or vocabulary.usual_meter(constraints.usual_meter)

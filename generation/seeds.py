@@ -395,6 +395,8 @@ def voices_of(
     is_open = _closed(vocabulary, int(fitted.bar_starts[-1]))
     is_open[~np.isin(vocabulary.programs, notes["program"])] = True
     if not is_open.any():
+        if len(vocabulary.programs) == 1:
+            raise SeedError("the model plays one voice, so it has none to add to a tune")
         raise SeedError("all voices of the model are kept: leave it one to write")
     return Seed(fitted, is_open, (*changes, *more))
 

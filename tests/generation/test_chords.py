@@ -25,7 +25,7 @@ from generation.seeds import accompanied, continued, rewrite_from_midi, seed_fro
 from tests import music
 from tests.chord_checker import QUALITIES, STEPS, what_is_broken
 from tests.generation import test_constrained_grammar as cases
-from tests.models import QUARTET
+from tests.models import PIANIST, QUARTET
 from tests.music import GRID
 
 NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
@@ -257,6 +257,13 @@ def test_what_is_no_chord_is_refused_in_one_line(text, words):
     with pytest.raises(ConstraintError, match=words.replace("|", r"\|")) as error:
         Constraints(chords=text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("asked", ["cadence", "chords"])
+def test_music_that_is_counted_in_seconds_has_no_place_for_chords(asked):
+    constraints = Constraints(**{asked: "half" if asked == "cadence" else "C"})
+    with pytest.raises(ConstraintError, match=f"seconds, not bars: ask for no {asked}"):
+        cases.ConstrainedGrammar(PIANIST, Length(bars=2), constraints)
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,8 @@ def test_bars_that_cannot_be_rewritten_are_refused(tmp_path):
 def test_voices_that_there_are_not_are_refused(tmp_path):
     with pytest.raises(SeedError, match="all voices of the model are kept"):
         voices_of(piece(QUARTET_PIECE), QUARTET, (1, 2, 3, 4))
+    with pytest.raises(SeedError, match="the model plays one voice, so it has none to add"):
+        voices_of(piece(QUARTET_PIECE), replace(QUARTET, programs=(40,)))
     with pytest.raises(SeedError, match="there is 1 voice in it, no voice 2"):
         voices_of(piece([(0, 48, 72, 80, 0)]), QUARTET, (1, 2))
     with pytest.raises(SeedError, match="the model has 4 voices, there is no voice 5"):
