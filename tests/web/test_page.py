@@ -533,6 +533,21 @@ def test_notes_are_edited_with_the_mouse(tab):
     assert sorted_notes(tab) == [(12, 6, 60)]
 
 
+def test_undo_leaves_the_cursor_where_it_is_and_an_empty_page_has_it_at_its_beginning(tab):
+    clock = "document.getElementById('clock').textContent"
+    type_in(tab, "C4:4 E4 G4 C5")
+    tab.double_click(*spot(tab, 100, 70))
+    assert len(notes(tab)) == 5
+    there = tab.ask(clock)
+    assert there != "0:00"
+    for button in ("#undo", "#redo", "#undo"):
+        tab.click(button)
+        assert tab.ask(clock) == there
+        assert tab.ask("!document.getElementById('cursor').hidden")
+    tab.click("#clear")
+    assert tab.ask(clock) == "0:00"
+
+
 def test_notes_are_pasted_where_one_sees_the_cursor_and_into_pieces_of_other_parts(tab):
     play_three(tab)
     in_roll(tab, "ArrowRight", "ArrowRight")

@@ -2,8 +2,9 @@
 import { byId, field, say } from "./dom.js";
 import { act } from "./editor.js";
 import { isDuet, toggleDuet } from "./duet.js";
-import { change, freshPiece, newTune, page, session, tell } from "./page.js";
+import { change, current, freshPiece, newTune, page, session, tell } from "./page.js";
 import { isTyping } from "./piano.js";
+import { lastEnd } from "./piece.js";
 import { recorder, toggleRecord } from "./recording.js";
 import { roll } from "./stage.js";
 import { togglePlay } from "./transport.js";
@@ -79,7 +80,7 @@ addEventListener("keyup", (event) => {
 function go(move, word) {
   tell("settle");
   move();
-  page.cursor = 0;
+  page.cursor = Math.min(page.cursor, lastEnd(current() ?? freshPiece()));
   tell("show");
   tell("asked"); // what could not be may be now
   say(word);

@@ -66,10 +66,15 @@ function onStep(step) {
 /** @param {number} step */
 export function showAt(step) {
   if (!roll.piece) return;
-  const time = Math.floor(heard().clock.seconds(step));
-  setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
+  showTime(step);
   at = step;
   roll.moveTo(step);
+}
+
+/** @param {number} step */
+function showTime(step) {
+  const time = Math.floor(heard().clock.seconds(step));
+  setText(byId("clock"), `${Math.floor(time / 60)}:${String(time % 60).padStart(2, "0")}`);
 }
 
 /**
@@ -143,7 +148,10 @@ function setVolume(volume) {
 on("tempo", retime);
 on("settle", () => player.stop());
 on("show", () => {
-  if (!player.isPlaying) roll.cursor = page.cursor || null;
+  if (!player.isPlaying) {
+    roll.cursor = page.cursor || null;
+    showTime(page.cursor);
+  }
   const piece = current();
   field("s-tempo").placeholder = piece?.notes.length ? String(piece.tempo[0][0]) : "any";
   const { tempo } = settings.get();
