@@ -928,6 +928,9 @@ def test_a_model_of_one_voice_is_not_asked_for_others(tab):
         off = f"document.querySelector('[data-how={how}]').disabled"
         tab.until(off if is_off else f"!{off}")
     assert "one voice" in tab.ask("document.getElementById('about-action').textContent")
+    tab.phone()  # where this is said, the buttons have all of their words
+    cut = "[...document.querySelectorAll('[data-how]')].filter(b => b.scrollWidth > b.clientWidth)"
+    assert tab.ask(f"{cut}.length") == 0
     tab.choose("#model", "quartet")
     tab.until("!document.querySelector('[data-how=harmonize]').disabled")
 
