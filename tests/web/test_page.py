@@ -935,6 +935,22 @@ def test_a_model_of_one_voice_is_not_asked_for_others(tab):
     tab.until("!document.querySelector('[data-how=harmonize]').disabled")
 
 
+def test_music_that_is_counted_in_seconds_has_no_notation(tab):
+    hidden = (
+        "[...document.querySelectorAll('#score-section, [data-file=musicxml]')].map(e => e.hidden)"
+    )
+    play_three(tab)
+    assert tab.ask(hidden) == [False, False]
+    tab.choose("#model", "runs/piano")
+    tab.until("etude.isReady")
+    tab.click("#clear")
+    assert tab.ask(hidden) == [True, True]
+    tab.choose("#model", "quartet")
+    tab.until("etude.isReady")
+    tab.click("#clear")
+    assert tab.ask(hidden) == [False, False]
+
+
 def test_a_drummer_strikes_drums_that_have_names_and_the_model_goes_on(tab):
     tab.choose("#model", "drums")
     tab.until("document.getElementById('hear-one').hidden")

@@ -1,6 +1,6 @@
 // The engraved score of the bars that are selected, or of all, while it is open.
-import { byId, reason } from "./dom.js";
-import { on, page } from "./page.js";
+import { all, byId, reason, setHidden } from "./dom.js";
+import { current, on, page } from "./page.js";
 import { post } from "./server.js";
 import { selectedPiece, selectedWords } from "./stage.js";
 
@@ -40,6 +40,13 @@ async function engrave() {
   }
 }
 
+/** Offers notation, which music that is counted in seconds has not. */
+function offer() {
+  const hasNone = (current() ?? page.plays)?.grid === "seconds";
+  for (const place of all("#score-section, [data-file=musicxml]")) setHidden(place, hasNone);
+  if (!hasNone) engraveSoon();
+}
+
 section.addEventListener("toggle", engraveSoon);
-on("show", engraveSoon);
+on("show", offer);
 on("select", engraveSoon);
