@@ -352,7 +352,11 @@ def _given(model: Model, request: WriteRequest) -> tuple[Seed, Length | None]:
             is_whole = {*score.notes["program"].tolist()} == {*vocabulary.programs}
             why = EVERYBODY if is_whole else NOBODY
             seed = dataclasses.replace(seed, changes=(*seed.changes, why))
-    return seed, Length(bars=request.settings.bars)
+    # a pause of whole bars takes none from what is to be written
+    pause = max(0, request.opens - int(seed.score.bar_starts[-1]))
+    silent = pause // int(seed.score.bars["length"][-1])
+    bars = request.settings.bars
+    return seed, Length(bars=bars and bars + silent)
 
 
 def _instead(model: Model, request: WriteRequest) -> Seed:

@@ -419,6 +419,9 @@ def test_an_answer_begins_with_a_beat_and_the_last_note_is_held_until_then(do, t
     (done,) = [each["done"] for each in told if "done" in each]
     for piece in done:
         assert min(onset for onset, *_, is_given in piece["notes"] if not is_given) >= 72
+    late = do("write", how="continue", piece=tune, opens=240)  # more bars later than it writes
+    (done,) = [each["done"] for each in late if "done" in each]
+    assert all(len(piece["bars"]) == 5 + SETTINGS["bars"] for piece in done)
     for opens in (-1, 1.5, "72", 2**20):
         with pytest.raises(MessageError, match="opens"):
             do("write", how="continue", piece=tune, opens=opens)
