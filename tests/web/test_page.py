@@ -1398,6 +1398,7 @@ def test_axe_finds_nothing_serious(tab, tools, is_dark, is_phone):
     go_on_by_the_third(tab)
     ask_why(tab, 4)
     tab.ask("for (const its of document.querySelectorAll('details')) its.open = true")
+    tab.until("!document.getElementById('score-picture').hidden")
     tab.ask((tools / "axe-core/axe.min.js").read_text() + ";0")
     found = tab.ask(
         "axe.run(document).then(its => its.violations"
