@@ -24,7 +24,7 @@ from training.checks import RunError
 from training.options import RunOptions
 from training.warm_start import take_weights
 
-BASE = "base"  # the model that comes with Etude for runs to begin with
+BASES = {"beats": "base", "seconds": "performed"}  # what comes with Etude to begin with, by grid
 
 
 class Teachers(nn.Module):
@@ -83,9 +83,9 @@ def read_teachers(
 
 
 def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
-    """Return the options with the model that a run begins with; `auto` becomes BASE or none.
+    """Return the options with the model that a run begins with; `auto`: one of BASES, or none.
 
-    BASE fits music of few instruments, and a decoder of its own shape. A run that goes on, or is
+    BASES fit music of few instruments, and a decoder of their own shape. A run that goes on, or is
     judged, has the weights of its checkpoint instead.
     """
     model = options.model
@@ -94,11 +94,12 @@ def with_beginning(options: RunOptions, data: MusicDataModule) -> RunOptions:
     if model.begin_with != "auto":
         return options
     data.prepare_data()
-    config = _content("model.begin_with", BASE).network.config
-    is_alike = not _differences(config, model)
-    name = BASE if is_alike and data.side_shape.get("n_programs") else None
-    if name:
-        say(f"the run begins with what models/{BASE}.safetensors has learned")
+    name, vocabulary = None, data.vocabulary
+    if isinstance(vocabulary, Vocabulary) and data.side_shape.get("n_programs"):
+        base = BASES[vocabulary.grid.kind]
+        if not _differences(_content("model.begin_with", base).network.config, model):
+            say(f"the run begins with what models/{base}.safetensors has learned")
+            name = base
     return replace(options, model=replace(model, begin_with=name))
 
 

@@ -29,7 +29,7 @@ class ModelOptions(OptimizerOptions, DecoderOptions):
 
     dropout: Dropout = 0.1  # in training, share of numbers set to 0 after embedding and sub-layers
     teachers: tuple[str, ...] | None = None  # model files whose predictions the model learns
-    begin_with: str | None = None  # a model of this shape to begin with; auto: base, if it fits
+    begin_with: str | None = None  # a model of this shape to begin with; auto: what fits the data
 
 
 @dataclass(frozen=True)
