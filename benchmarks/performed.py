@@ -12,6 +12,7 @@ seconds is spelled, and what notes do there that do not begin and end on the bea
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +67,8 @@ def pedal(
     if rng.random() < 0.5:
         changes = starts[score.notes["pitch"] < 55]
     else:
-        beats = rng.choice([1, 2, 3, 4]) * score.grid.steps_per_beat
-        changes = starts[np.unique(score.notes["onset"] // beats, return_index=True)[1]]
+        steps = rng.choice([1, 2, 3, 4]) * score.grid.steps_per_beat
+        changes = starts[np.unique(score.notes["onset"] // steps, return_index=True)[1]]
     yield pretty_midi.ControlChange(PEDAL, 127, 0.0)
     latest = 0.1
     for change in np.unique(changes):
@@ -80,8 +81,8 @@ def pedal(
 
 
 def perform(score: Score, rng: np.random.Generator) -> pretty_midi.PrettyMIDI:
-    """Return a performance of a score on a grid of beats."""
-    notes = score.notes[score.notes["program"] != DRUMS]  # sorted by onset
+    """Return a performance of a score on a grid of beats, in which no drums play."""
+    notes = score.notes  # sorted by onset
     onset, pitch = notes["onset"] / score.grid.steps_per_beat, notes["pitch"].astype(int)
     end = onset + notes["duration"] / score.grid.steps_per_beat
     beats = int(end.max()) + 2
@@ -139,8 +140,9 @@ def main() -> None:
             except MidiError as error:
                 print(error)
                 continue
-            if len(score.notes) >= FEWEST_NOTES:
-                perform(score, rng).write(str(temporary / f"{Path(name).stem}.mid"))
+            pitched = replace(score, notes=score.notes[score.notes["program"] != DRUMS])
+            if len(pitched.notes) >= FEWEST_NOTES:
+                perform(pitched, rng).write(str(temporary / f"{Path(name).stem}.mid"))
 
 
 if __name__ == "__main__":

@@ -116,7 +116,9 @@ def compile_beside(function: Any, program: str, *arguments: str) -> None:
         arguments: `sys.argv[1:]` of the program.
     """
     kept = getattr(function, "_cache", None)
-    if function not in _begun and isinstance(kept, SharedCache) and kept.is_empty:
+    if not isinstance(kept, SharedCache) or function.signatures or function in _begun:
+        return  # it is plain Python or cannot be kept, has been called, or is being compiled
+    if kept.is_empty:
         search = {"PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", program, *arguments]
         quiet = subprocess.DEVNULL

@@ -94,8 +94,8 @@ _INSIDE = _FLAGS | {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
 def compiled_inside(function: Function) -> Function:
     """Compile a function that only compiled functions call, as a part of each of them.
 
-    This takes a quarter of the time: a half of what Numba compiles is the way in from Python, and
-    machine code is made once for the whole. The function may not make arrays, so that no
+    This takes less than a third of the time: half of what Numba compiles is the way in from Python,
+    and machine code is made once, for the whole. The function may not make arrays, so that no
     references need to be counted.
     """
     return numba.njit(_nrt=False, **_INSIDE)(function)  # type: ignore[no-any-return]

@@ -23,11 +23,9 @@ def with_stretched(split: Split, share: float, vocabulary: Vocabulary) -> Split:
         vocabulary: what the ids mean.
     """
     pieces = [decode(split.piece(index), vocabulary) for index in range(len(split))]
-    whole = split
-    for factor in factors(share):
-        ids = [encode(stretched(piece, factor), vocabulary) for piece in pieces]
-        whole = whole.followed_by(Split.of_pieces(split.names, ids, vocabulary))
-    return whole
+    speeds = factors(share)
+    ids = [encode(stretched(piece, each), vocabulary) for each in speeds for piece in pieces]
+    return split.followed_by(Split.of_pieces(split.names * len(speeds), ids, vocabulary))
 
 
 def stretched(piece: Score, factor: float) -> Score:
